@@ -1,0 +1,121 @@
+"""Algorithm 1: CNN training with Deep Over-sampling."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from .errors import InputError, TrainingError
+from .history import History, Round, spread
+from .metrics import measure
+from .network import Network, embed, pick_device, predict
+from .oversampling import oversample
+from .plan import Plan
+from .samples import Samples
+from .seeding import streams
+from .training import Objective, Table, multi_task, single_task, train_round
+
+__all__ = ["fit", "sgd"]
+
+
+def sgd(parameters: Iterable[nn.Parameter]) -> Optimizer:
+    """The default optimiser (R9)."""
+    return SGD(parameters, lr=0.01, momentum=0.9)
+
+
+def fit(
+    network: Network,
+    samples: Samples,
+    plan: Plan | None = None,  # default: Plan.automatic, from the class counts
+    *,
+    rounds: int = 3,  # T
+    initial_rounds: int | None = None,  # default: as many as rounds (R11)
+    batch_size: int | None = None,  # default: 60, or all samples if there are fewer
+    pull: float = 10.0,  # λ (R5)
+    pull_limit: float | None = 1.0,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
+    weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
+    schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
+    validation: Samples | None = None,
+    on_round: Callable[[Round], None] | None = None,
+    seed: int = 0,
+    device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
+) -> History:
+    """Train f and g together on fresh synthetic targets every round; the network is changed."""
+    plan, batch_size = _check(samples, plan, rounds, initial_rounds, batch_size, pull, pull_limit)
+    rng = streams(seed)
+    network.to(pick_device(device))
+    samples = samples.to(network.device)
+    steps = optimizer(network.parameters())
+    scheduler = schedule(steps) if schedule else None
+    history = History()
+
+    def train(task: str, table: Table, objective: Objective) -> None:
+        start, t = time.perf_counter(), len(history.rounds)
+        try:
+            generator = rng("training", t)
+            ell_g, ell_f = train_round(
+                network, table, objective, steps, batch_size=batch_size, generator=generator
+            )
+        except TrainingError as error:
+            raise TrainingError(f"round {t + 1} ({task}-task): {error}") from None
+        if scheduler:
+            scheduler.step()
+        seconds = time.perf_counter() - start
+        scores = _scores(network, validation, plan) if validation else None
+        history.rounds.append(Round(task, len(table), ell_g, ell_f, seconds, scores))
+        if on_round:
+            on_round(history.rounds[-1])
+
+    for _ in range(rounds if initial_rounds is None else initial_rounds):  # line 5: STL(𝒳)
+        train("single", samples, single_task)
+    for t in range(rounds):  # line 6
+        v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
+        z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
+            samples, v, plan, generator=rng("weights", t), weighted=weighted
+        )
+        history.spreads.append(spread(v, samples.y, samples.n))
+        train("multi", z, multi_task(pull, pull_limit))  # line 22: MTL(𝒵′)
+    history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+    return history
+
+
+def _scores(network: Network, data: Samples, plan: Plan) -> dict[str, dict[str, float]]:
+    """Measures on validation data, for the classes that the plan favours and the others."""
+    report = measure(predict(network, data.x), data.y)
+    groups = {"minority": plan.minority.numpy(), "majority": ~plan.minority.numpy()}
+    return {name: report.mean(group) for name, group in groups.items() if group.any()}
+
+
+def _check(
+    samples: Samples,
+    plan: Plan | None,
+    rounds: int,
+    initial_rounds: int | None,
+    batch_size: int | None,
+    pull: float,
+    pull_limit: float | None,
+) -> tuple[Plan, int]:
+    """Every argument at the door; the plan and batch size that will be used."""
+    if rounds < 1 or (initial_rounds or 0) < 0:
+        raise InputError(
+            "rounds must be at least 1 and initial_rounds at least 0, found "
+            f"rounds={rounds}, initial_rounds={initial_rounds}"
+        )
+    if batch_size is not None and not 1 <= batch_size <= len(samples):
+        raise InputError(
+            f"batch_size must lie between 1 and the number of samples, found {batch_size} "
+            f"for {len(samples)} samples; pass a smaller one or leave it out"
+        )
+    if not pull >= 0 or (pull_limit is not None and not pull_limit >= 0):
+        raise InputError(
+            f"pull and pull_limit must be 0 or more, found pull={pull}, pull_limit={pull_limit}"
+        )
+    counts = samples.class_counts
+    plan = Plan.automatic(counts) if plan is None else plan
+    return plan.fitted_to(counts, samples.classes), batch_size or min(60, len(samples))

@@ -1,0 +1,1 @@
+"""Files in, Samples out; and the protocols that make balanced data imbalanced."""

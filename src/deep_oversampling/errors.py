@@ -1,0 +1,15 @@
+"""What goes wrong, in words: what must hold, what was found, what to do."""
+
+__all__ = ["DOSError", "InputError", "TrainingError"]
+
+
+class DOSError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InputError(DOSError, ValueError):
+    """Data, labels, a plan or an argument that cannot be used as it is."""
+
+
+class TrainingError(DOSError, RuntimeError):
+    """Training went wrong; the network holds the last good weights."""

@@ -1,0 +1,73 @@
+"""What a training did: losses of every round, the embeddings' spread, measures on validation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["History", "Round", "Spread", "spread"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How compact the classes are: variance within them and between their means."""
+
+    within: float
+    between: float
+
+    @property
+    def ratio(self) -> float:
+        """Between over within: class distinction, free of the embeddings' scale."""
+        return self.between / self.within if self.within > 0 else float("inf")
+
+
+def spread(v: Tensor, y: Tensor, n: int) -> Spread:  # (m, d), (m,)
+    """Mean squared distance to the class mean, and of the class means from theirs.
+
+    Every class counts the same, however few samples it has.
+    """
+    one_hot = torch.nn.functional.one_hot(y, n).to(v.dtype)  # (m, n)
+    counts = one_hot.sum(0).clamp(min=1)
+    means = one_hot.T @ v / counts.unsqueeze(1)
+    within = one_hot.T @ (v - means[y]).square().sum(1) / counts
+    between = (means - means.mean(0)).square().sum(1)
+    return Spread(float(within.mean()), float(between.mean()))
+
+
+@dataclass(frozen=True)
+class Round:
+    """One pass over 𝒳 (single-task) or 𝒵′ (multi-task)."""
+
+    task: str  # "single" or "multi"
+    presented: int  # rows of the round: m, or Σ r_j m_j
+    classifier_loss: float  # mean ℓ_g
+    embedding_loss: float  # mean λℓ_f, 0 in single-task rounds
+    seconds: float
+    validation: dict[str, dict[str, float]] | None = None  # group -> measure -> value
+
+
+@dataclass
+class History:
+    """Rounds in the order they were trained.
+
+    ``spreads[t]`` is the spread of the embeddings that multi-task round t starts from; the
+    last entry is the one that training ended with.
+    """
+
+    rounds: list[Round] = field(default_factory=list)
+    spreads: list[Spread] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{'round':>5}  {'task':<6}  {'presented':>9}  {'ℓ_g':>8}  {'λℓ_f':>8}"]
+        for t, r in enumerate(self.rounds, 1):
+            losses = f"{r.classifier_loss:8.4f}  {r.embedding_loss:8.4f}"
+            lines.append(f"{t:>5}  {r.task:<6}  {r.presented:>9}  {losses}")
+        ratios = " → ".join(f"{s.ratio:.2f}" for s in self.spreads)
+        return "\n".join([*lines, f"between/within variance of the embeddings: {ratios}"])

@@ -1,0 +1,51 @@
+"""The micro-cluster losses ℓ_f and ℓ_g and the weight ρ; pure functions, a value per row.
+
+Written for the weighted losses ℓ′_f, ℓ′_g and ρ′. With w = 1 on every member they are the
+unweighted ones, ℓ_f, ℓ_g and ρ, so one implementation serves both.
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = ["classifier_loss", "embedding_loss", "proximity", "squared_errors", "with_live_self"]
+
+
+def with_live_self(
+    fx: Tensor,  # (b, d)       f(x), carries the gradient
+    v: Tensor,  # (b, K+1, d)  micro-cluster, constant
+) -> Tensor:  # (b, K+1, d)
+    """The micro-cluster with the live f(x) as its own member, column 0 (R2)."""
+    return torch.cat([fx.unsqueeze(1), v[:, 1:]], dim=1)
+
+
+def squared_errors(
+    fx: Tensor,  # (b, d)
+    v: Tensor,  # (b, K+1, d)
+) -> Tensor:  # (b, K+1)
+    """‖f(x) − vᵢ‖²."""
+    return (fx.unsqueeze(1) - v).square().sum(-1)
+
+
+def embedding_loss(
+    errors: Tensor,  # (b, K+1)  squared errors
+    w: Tensor,  # (b, K+1)  weights, 0 where padded
+) -> Tensor:  # (b,)
+    """ℓ′_f = Σ wᵢ ‖f(x) − vᵢ‖²; minimal at f(x) = Σ wᵢvᵢ."""
+    return (w * errors).sum(1)
+
+
+def proximity(
+    errors: Tensor,  # (b, K+1)  squared errors
+    w: Tensor,  # (b, K+1)
+    mask: Tensor,  # (b, K+1)  False where padded
+) -> Tensor:  # (b, K+1)
+    """ρ′ = exp(−wᵢ ‖f(x) − vᵢ‖²) / Z: as printed (R3, R7), without a gradient (R4)."""
+    return (-w * errors.detach()).masked_fill(~mask, -torch.inf).softmax(1)
+
+
+def classifier_loss(
+    rho: Tensor,  # (b, K+1)  proximity
+    entropies: Tensor,  # (b, K+1)  ℋ(g(vᵢ), y)
+) -> Tensor:  # (b,)
+    """ℓ′_g = Σ ρ′ᵢ ℋ(g(vᵢ), y)."""
+    return (rho * entropies).sum(1)

@@ -1,0 +1,88 @@
+"""Networks to start from: the paper's two CNNs and a small MLP for feature vectors."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from torch import nn
+
+from .errors import InputError
+from .network import Network
+from .seeding import isolated, streams
+
+__all__ = ["lenet", "mlp"]
+
+
+def lenet(
+    image: tuple[int, int, int] = (1, 28, 28),  # channels, height, width
+    n: int = 10,
+    layers: str = "C6-C16-F400-F120",
+    *,
+    split: str | None = None,
+    normalize: nn.Module | None = None,
+    seed: int = 0,
+) -> Network:
+    """The paper's CNNs, by the name its table gives them: C6-C16-F400-F120, C20-C50-F500-F120.
+
+    C is a convolution (5 × 5) with pooling, F a fully connected layer; ReLU follows each. f
+    ends at the layer ``split``, by default the last (R10), and g is the rest with the softmax
+    layer. Images under 16 pixels get 3 × 3 convolutions that keep the size.
+
+    >>> import torch
+    >>> lenet((3, 32, 32), split="F400").embed(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 400])
+    """
+    names = layers.split("-")
+    if not all(re.fullmatch(r"[CF][1-9]\d*", name) for name in names) or "CF" not in re.sub(
+        r"[\d-]", "", layers
+    ):
+        raise InputError(
+            "layers must be convolutions C… and then fully connected ones F…, such as "
+            f"'C6-C16-F400-F120', found {layers!r}"
+        )
+    split = split or names[-1]
+    if split not in names or split[0] != "F":
+        fully = ", ".join(name for name in names if name[0] == "F")
+        raise InputError(f"split must be a fully connected layer ({fully}), found {split!r}")
+    channels, height, width = image
+    kernel, padding = (5, 0) if min(height, width) >= 16 else (3, 1)
+    parts: list[list[nn.Module]] = [[], []]  # f, g
+    with isolated(streams(seed)("initial weights")):
+        size, flat = channels, False
+        for position, name in enumerate(names):
+            side, out = int(position > names.index(split)), int(name[1:])
+            if name[0] == "C":
+                parts[side] += [nn.Conv2d(size, out, kernel, padding=padding), nn.ReLU()]
+                parts[side] += [nn.MaxPool2d(2)]
+                height, width = ((s + 2 * padding - kernel + 1) // 2 for s in (height, width))
+            else:
+                if not flat:
+                    size, flat = size * height * width, True
+                    parts[side] += [nn.Flatten()]
+                parts[side] += [nn.Linear(size, out), nn.ReLU()]
+            size = out
+        parts[1] += [nn.Linear(size, n)]
+    return Network(nn.Sequential(*parts[0]), nn.Sequential(*parts[1]), normalize)
+
+
+def mlp(
+    d_in: int,
+    n: int,
+    hidden: tuple[int, ...] = (128, 64),
+    *,
+    normalize: nn.Module | None = None,
+    seed: int = 0,
+) -> Network:
+    """A small network for feature vectors: hidden layers with ReLU, the last one ends f.
+
+    >>> import torch
+    >>> mlp(30, 2).embed(torch.zeros(5, 30)).shape
+    torch.Size([5, 64])
+    """
+    with isolated(streams(seed)("initial weights")):
+        sizes = (d_in, *hidden)
+        f: list[nn.Module] = [nn.Flatten()]
+        for size, out in pairwise(sizes):
+            f += [nn.Linear(size, out), nn.ReLU()]
+        return Network(nn.Sequential(*f), nn.Linear(sizes[-1], n), normalize)

@@ -1,0 +1,169 @@
+"""f and g: any embedder and any classifier, joined with the input normalisation they expect."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .errors import InputError, TrainingError
+
+__all__ = ["Network", "Normalize", "embed", "pick_device", "predict"]
+
+
+class Normalize(nn.Module):
+    """From storage to what a network eats; part of the network, so it is saved with it.
+
+    uint8 becomes a float in [0, 1]; floats take the network's precision; both are then
+    shifted and scaled. Other integers (token ids) pass as they are.
+
+    >>> Normalize()(torch.tensor([[0, 51, 255]], dtype=torch.uint8))
+    tensor([[0.0000, 0.2000, 1.0000]])
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Tensor | float = 0.0, std: Tensor | float = 1.0) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.as_tensor(mean, dtype=torch.float32))
+        self.register_buffer("std", torch.as_tensor(std, dtype=torch.float32))
+
+    @classmethod
+    def of(cls, x: Tensor) -> Normalize:
+        """Zero mean and unit deviation over x: per feature of (m, d), else per channel."""
+        if not (x.is_floating_point() or x.dtype == torch.uint8):
+            return cls()
+        shape = [1] * (x.ndim - 1)
+        if x.ndim in (2, 4):
+            shape[0] = x.shape[1]
+        axes = [a for a in range(x.ndim) if a != 1] if x.ndim in (2, 4) else list(range(x.ndim))
+        count, total, squares = 0.0, torch.zeros(()), torch.zeros(())
+        for part in torch.split(x, 4096):  # float64 sums, without a float copy of the whole set
+            part = (part / 255 if part.dtype == torch.uint8 else part).double()
+            count += part.numel() / max(shape)
+            total, squares = total + part.sum(axes), squares + part.square().sum(axes)
+        mean = total / count
+        std = (squares / count - mean.square()).clamp(min=0).sqrt()
+        std = torch.where(std > 1e-6, std, 1.0)  # a constant feature stays constant
+        return cls(mean.float().view(shape).cpu(), std.float().view(shape).cpu())
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.uint8:
+            x = x.to(self.mean.dtype) / 255
+        elif x.is_floating_point():
+            x = x.to(self.mean.dtype)
+        else:
+            return x
+        return (x - self.mean) / self.std
+
+
+class Network(nn.Module):
+    """g ∘ f: ``embedder`` maps a batch to (b, d), ``classifier`` maps that to (b, n) logits.
+
+    >>> network = Network(nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 3))
+    >>> network(torch.rand(5, 4)).shape, network.embed(torch.rand(5, 4)).shape
+    (torch.Size([5, 3]), torch.Size([5, 8]))
+    """
+
+    def __init__(
+        self, embedder: nn.Module, classifier: nn.Module, normalize: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.embedder = embedder
+        self.classifier = classifier
+        self.normalize = Normalize() if normalize is None else normalize
+
+    @classmethod
+    def from_model(
+        cls, model: nn.Module, head: str = "fc", *, normalize: nn.Module | None = None
+    ) -> Network:
+        """Split a model that exists at its last layer, ``head`` (a dotted path).
+
+        What the model feeds to its head is the embedding. The model itself is left as it is and
+        shares its parameters with the network: training one trains both. The head must be the
+        last thing the model computes; what it does after the head (a softmax, say) is applied
+        to the embedding instead, so leave it out of the model.
+
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> network = Network.from_model(model, head="2")
+        >>> x = torch.rand(5, 4)
+        >>> torch.equal(network(x), model(x))
+        True
+        """
+        names = [name for name, _ in model.named_modules() if name]
+        if head not in names:
+            near = difflib.get_close_matches(head, names, n=3, cutoff=0.3) or names[-3:]
+            raise InputError(
+                f"head must be the dotted path of a module of the model, found {head!r}; "
+                f"near ones: {', '.join(map(repr, near))}"
+            )
+        return cls(_with_identity_at(model, head), model.get_submodule(head), normalize)
+
+    @property
+    def device(self) -> torch.device:
+        return next((p.device for p in self.parameters()), torch.device("cpu"))
+
+    def embed(self, x: Tensor) -> Tensor:  # (b, …) -> (b, d)
+        """f(x), with its shape checked: a (b, c, h, w) map would broadcast into nonsense."""
+        fx: Any = self.embedder(self.normalize(x))
+        if not isinstance(fx, Tensor) or fx.ndim != 2 or len(fx) != len(x):
+            found = tuple(fx.shape) if isinstance(fx, Tensor) else type(fx).__name__
+            raise InputError(
+                f"the embedder must return one vector per sample, shape ({len(x)}, d), "
+                f"found {found}; end it with nn.Flatten() or pooling"
+            )
+        return fx
+
+    def forward(self, x: Tensor) -> Tensor:  # (b, …) -> (b, n)
+        logits: Tensor = self.classifier(self.embed(x))
+        return logits
+
+
+def _with_identity_at(model: nn.Module, path: str) -> nn.Module:
+    """The model without the module at ``path``; only the modules along the path are copied."""
+    twin = copy.copy(model)
+    twin._modules = dict(model._modules)
+    name, _, rest = path.partition(".")
+    child = model.get_submodule(name)
+    twin._modules[name] = _with_identity_at(child, rest) if rest else nn.Identity()
+    return twin
+
+
+def pick_device(device: torch.device | str | None = None) -> torch.device:
+    """The device asked for, else the first there is of cuda, mps and cpu."""
+    if device is not None and device != "auto":
+        return torch.device(device)
+    return torch.accelerator.current_accelerator() or torch.device("cpu")
+
+
+def embed(network: Network, x: Tensor, *, batch_size: int = 1024) -> Tensor:  # (m, d)
+    """v_i = f(x_i) for every sample: evaluation mode, no gradient, in chunks."""
+    v = _in_chunks(network, network.embed, x, batch_size)
+    if not bool(v.isfinite().all()):
+        row = int((~v.isfinite().all(1)).long().argmax())
+        raise TrainingError(
+            f"embeddings must be finite, found NaN or infinity for sample {row}; "
+            "lower the learning rate"
+        )
+    return v
+
+
+def predict(network: Network, x: Tensor, *, batch_size: int = 1024) -> Tensor:  # (m, n)
+    """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
+    return _in_chunks(network, network, x, batch_size).softmax(1)
+
+
+def _in_chunks(network: Network, function: Any, x: Tensor, batch_size: int) -> Tensor:
+    was_training = network.training
+    network.eval()
+    try:
+        with torch.no_grad():
+            return torch.cat(
+                [function(part.to(network.device)) for part in torch.split(x, batch_size)]
+            )
+    finally:
+        network.train(was_training)

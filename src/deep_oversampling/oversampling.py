@@ -1,0 +1,96 @@
+"""𝒵′: every sample paired with r_j targets in the convex hull of its in-class neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from .errors import TrainingError
+from .overloading import Neighborhoods, in_class_neighbors
+from .plan import Plan
+from .samples import Samples
+
+__all__ = ["MicroClusters", "Overloaded", "oversample", "sample_simplex"]
+
+
+@dataclass(frozen=True, eq=False)
+class MicroClusters:
+    """A batch of z_i^(j) = (x_i, y_i, 𝒩(x_i), w^(i,j))."""
+
+    x: Tensor  # (b, …)
+    y: Tensor  # (b,)
+    v: Tensor  # (b, K+1, d)  𝒩(x), column 0 is x itself
+    w: Tensor  # (b, K+1)     0 where padded
+    mask: Tensor  # (b, K+1)     False where padded
+    variance: Tensor  # ()           of the round's embeddings, the unit of squared distance (R5)
+
+
+@dataclass(frozen=True, eq=False)
+class Overloaded:
+    """𝒵′ as an index table: no sample and no embedding is copied r times."""
+
+    samples: Samples
+    v: Tensor  # (m, d)       embeddings of the round, constant
+    neighborhoods: Neighborhoods
+    anchor: Tensor  # (rows,)      which sample a row presents
+    w: Tensor  # (rows, K+1)  its weights
+    variance: Tensor  # ()
+
+    def __len__(self) -> int:
+        return len(self.anchor)
+
+    def __getitem__(self, rows: Tensor) -> MicroClusters:
+        i = self.anchor[rows]
+        return MicroClusters(
+            x=self.samples.x[i],
+            y=self.samples.y[i],
+            v=self.v[self.neighborhoods.index[i]],
+            w=self.w[rows],
+            mask=self.neighborhoods.mask[i],
+            variance=self.variance,
+        )
+
+
+def sample_simplex(
+    mask: Tensor,  # (rows, K+1)  which members there are
+    generator: Generator,
+) -> Tensor:  # (rows, K+1)  ≥ 0, rows sum to 1
+    """Uniform on the simplex of the members: normalised exponentials, Dirichlet(1) (R6)."""
+    # float64, and drawn on the CPU: every device gets the same weights
+    e = torch.empty(mask.shape, dtype=torch.float64).exponential_(generator=generator)
+    e = e.masked_fill(~mask.cpu(), 0.0)
+    return (e / e.sum(1, keepdim=True)).float().to(mask.device)
+
+
+def oversample(
+    samples: Samples,
+    v: Tensor,  # (m, d)  f(x_i), constant
+    plan: Plan,
+    *,
+    generator: Generator,
+    weighted: bool = True,
+) -> Overloaded:
+    """Lines 10–21: select 𝒩(x) in every class and pair each sample with r_j weight vectors.
+
+    With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
+    overloaded set 𝒵.
+    """
+    neighborhoods = in_class_neighbors(v, samples.y, plan.k)
+    anchor = torch.arange(len(samples), device=v.device)
+    anchor = anchor.repeat_interleave(plan.r.to(v.device)[samples.y])
+    members = neighborhoods.mask[anchor]
+    w = sample_simplex(members, generator) if weighted else members.float()
+    return Overloaded(samples, v, neighborhoods, anchor, w, total_variance(v))
+
+
+def total_variance(v: Tensor) -> Tensor:  # (m, d) -> ()
+    """Mean squared distance of the embeddings from their mean."""
+    variance = v.var(0, correction=0).sum()
+    if not bool(variance > 0):
+        raise TrainingError(
+            f"embeddings must differ between samples, found all {len(v)} alike: the embedder "
+            "has collapsed to one point; lower the learning rate or check that it uses its input"
+        )
+    return variance

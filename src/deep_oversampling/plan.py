@@ -1,0 +1,166 @@
+"""How much each class is over-sampled: the overloading k_j and the over-sampling size r_j.
+
+This is the only place that treats minority and majority classes differently; afterwards only
+the two vectors travel.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .errors import InputError
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """{k_j} and {r_j}: in-class neighbours and presentations per round, for each class.
+
+    k_j = 0, r_j = 1 is plain training of class j; k_j = 0, r_j > 1 is random over-sampling.
+
+    >>> Plan(k=[0, 5], r=[1, 20])
+    Plan(k=[0, 5], r=[1, 20])
+    """
+
+    k: Tensor  # (n,)  ≥ 0
+    r: Tensor  # (n,)  ≥ 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("k", 0), ("r", 1)):
+            values = torch.as_tensor(getattr(self, name))
+            if values.ndim != 1 or values.is_floating_point() or not bool((values >= least).all()):
+                raise InputError(
+                    f"{name} must hold one whole number ≥ {least} per class, "
+                    f"found {values.tolist()}"
+                )
+            object.__setattr__(self, name, values.long().cpu())
+        if len(self.k) != len(self.r):
+            raise InputError(
+                f"k and r must name the same classes, found {len(self.k)} values of k "
+                f"and {len(self.r)} of r"
+            )
+
+    def __repr__(self) -> str:
+        return f"Plan(k={self.k.tolist()}, r={self.r.tolist()})"
+
+    @property
+    def minority(self) -> Tensor:  # (n,) bool
+        """The classes that the plan favours; none where all classes are treated alike."""
+        return (self.k > self.k.min()) | (self.r > self.r.min())
+
+    @classmethod
+    def for_minority(
+        cls,
+        counts: Tensor,  # (n,)  samples per class
+        minority: Sequence[int],
+        k: int = 5,
+        *,
+        r_times: float = 1.0,
+    ) -> Plan:
+        """The paper's guideline: k_mjr = 0, k_mnr = k and r = r_times / R, rounded.
+
+        R is the average minority count over the average majority count; the paper suggests r
+        from [1/R, k/R], that is ``r_times`` from [1, k] (R13).
+
+        >>> Plan.for_minority(torch.tensor([100, 5, 100, 15]), [1, 3], k=5)
+        Plan(k=[0, 5, 0, 5], r=[1, 10, 1, 10])
+        """
+        counts = _checked_counts(counts)
+        chosen = sorted(set(minority))
+        if not chosen or chosen[0] < 0 or chosen[-1] >= len(counts) or len(chosen) == len(counts):
+            raise InputError(
+                f"minority must name some but not all of the classes 0 … {len(counts) - 1}, "
+                f"found {list(minority)}; use Plan.uniform for balanced data"
+            )
+        if not 1 <= r_times <= max(k, 1):
+            raise InputError(f"r_times must lie in [1, k] = [1, {max(k, 1)}], found {r_times}")
+        favoured = torch.zeros(len(counts), dtype=torch.bool)
+        favoured[chosen] = True
+        ratio = counts[favoured].double().mean() / counts[~favoured].double().mean()  # R
+        r = max(1, round(r_times / float(ratio)))
+        return cls(torch.where(favoured, k, 0), torch.where(favoured, r, 1))
+
+    @classmethod
+    def uniform(cls, n: int, k: int = 5) -> Plan:
+        """Balanced data, as the paper's third experiment: k for every class and r = 1.
+
+        >>> Plan.uniform(3, k=5)
+        Plan(k=[5, 5, 5], r=[1, 1, 1])
+        """
+        return cls(torch.full((n,), k), torch.ones(n, dtype=torch.long))
+
+    @classmethod
+    def plain(cls, n: int) -> Plan:
+        """No over-sampling at all: k = 0, r = 1.
+
+        >>> Plan.plain(3)
+        Plan(k=[0, 0, 0], r=[1, 1, 1])
+        """
+        return cls.uniform(n, k=0)
+
+    @classmethod
+    def automatic(cls, counts: Tensor, k: int = 5, *, r_times: float = 1.0) -> Plan:
+        """A plan from the class counts alone.
+
+        A class is a minority when it has **less than half the samples of the largest class**.
+        It gets k neighbours and r_j = r_times · (mean majority count) / m_j, rounded: the
+        paper's 1/R class by class, so that a long tail is levelled too. Without any minority
+        the data count as balanced and the plan is uniform.
+
+        >>> Plan.automatic(torch.tensor([100, 80, 20, 4]))
+        Plan(k=[0, 0, 5, 5], r=[1, 1, 4, 22])
+        >>> Plan.automatic(torch.tensor([100, 80, 60]))
+        Plan(k=[5, 5, 5], r=[1, 1, 1])
+        """
+        counts = _checked_counts(counts)
+        favoured = 2 * counts < counts.max()
+        if not bool(favoured.any()):
+            return cls.uniform(len(counts), k)
+        level = r_times * counts[~favoured].double().mean() / counts.double()
+        r = torch.where(favoured, level.round().clamp(min=1).long(), 1)
+        return cls(torch.where(favoured, k, 0), r)
+
+    def without_neighbours(self) -> Plan:
+        """Random over-sampling with the same number of presentations: k = 0, r as it is."""
+        return Plan(torch.zeros_like(self.k), self.r)
+
+    def fitted_to(self, counts: Tensor, names: Sequence[str] | None = None) -> Plan:
+        """The plan with k_j clamped to the m_j − 1 neighbours a class has, and said so (R8)."""
+        counts = _checked_counts(counts, names)
+        if len(counts) != len(self.k):
+            raise InputError(
+                f"the plan must name every class of the data, found a plan for {len(self.k)} "
+                f"classes and data of {len(counts)}"
+            )
+        k = torch.minimum(self.k, counts - 1)
+        for j in (k < self.k).nonzero().flatten().tolist():
+            warnings.warn(
+                f"class {_name(j, names)} has {int(counts[j])} sample(s), so k={int(k[j])} "
+                f"in-class neighbours are used for it instead of {int(self.k[j])}",
+                UserWarning,
+                stacklevel=3,
+            )
+        return Plan(k, self.r)
+
+
+def _checked_counts(counts: Tensor, names: Sequence[str] | None = None) -> Tensor:
+    counts = torch.as_tensor(counts).long().cpu()
+    if counts.ndim != 1 or len(counts) < 2:
+        raise InputError(f"there must be two or more classes, found class counts {counts.tolist()}")
+    if bool((counts < 1).any()):
+        empty = [_name(j, names) for j in (counts < 1).nonzero().flatten().tolist()]
+        raise InputError(
+            f"every class must have at least one sample, found none of {', '.join(empty)}; "
+            "remove such classes from the labels or add samples"
+        )
+    return counts
+
+
+def _name(j: int, names: Sequence[str] | None) -> str:
+    return f"{names[j]!r}" if names else f"{j}"

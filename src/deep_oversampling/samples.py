@@ -1,0 +1,140 @@
+"""𝒳: the samples, in the type they are stored in, with their class indices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .errors import InputError
+
+__all__ = ["Samples"]
+
+_SCAN = 4096  # samples looked at together when searching for NaN
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Samples:
+    """m samples x of any shape and storage type, with class indices y out of n classes.
+
+    ``x`` and ``y`` may be tensors, arrays or lists; uint8 images stay uint8 until they are in a
+    batch on the device. ``classes`` names the n classes; left out, they are "0", "1", ….
+
+    >>> samples = Samples(torch.rand(5, 3), [0, 0, 1, 1, 1])
+    >>> len(samples), samples.n, samples.class_counts.tolist()
+    (5, 2, [2, 3])
+    """
+
+    x: Tensor  # (m, …)
+    y: Tensor  # (m,)   0 … n-1
+    classes: tuple[str, ...]
+
+    def __init__(
+        self, x: Tensor | ArrayLike, y: Tensor | ArrayLike, classes: Sequence[str] = ()
+    ) -> None:
+        x, y = _as_tensor(x, "x"), _as_labels(y)
+        if x.ndim < 2:
+            raise InputError(
+                f"x must be (samples, …) with at least two axes, found shape {tuple(x.shape)}; "
+                "reshape feature vectors to (m, d) and images to (m, c, h, w)"
+            )
+        if len(x) != len(y):
+            raise InputError(
+                f"x and y must have one label per sample, found {len(x)} samples and "
+                f"{len(y)} labels"
+            )
+        if len(x) == 0:
+            raise InputError("there must be at least one sample, found none")
+        if x.is_floating_point():
+            _check_finite(x)
+        names = tuple(map(str, classes)) or tuple(map(str, range(int(y.max()) + 1)))
+        if int(y.max()) >= len(names):
+            raise InputError(
+                f"labels must be below the number of classes, found label {int(y.max())} "
+                f"with {len(names)} classes"
+            )
+        self._set(x, y, names)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n(self) -> int:
+        """Number of classes, those without a sample included."""
+        return len(self.classes)
+
+    @property
+    def class_counts(self) -> Tensor:  # (n,)
+        """m_j: the number of samples of each class."""
+        return torch.bincount(self.y, minlength=self.n)
+
+    def __getitem__(self, rows: Tensor) -> Samples:
+        """The samples at ``rows`` (indices or a mask), with the same n classes."""
+        return self._unchecked(self.x[rows], self.y[rows])
+
+    def to(self, device: torch.device | str) -> Samples:
+        return self._unchecked(self.x.to(device), self.y.to(device))
+
+    def _unchecked(self, x: Tensor, y: Tensor) -> Samples:
+        """Samples that were checked when they first came in need it no second time."""
+        other = object.__new__(Samples)
+        other._set(x, y, self.classes)
+        return other
+
+    def _set(self, x: Tensor, y: Tensor, classes: tuple[str, ...]) -> None:
+        for field, value in (("x", x), ("y", y), ("classes", classes)):
+            object.__setattr__(self, field, value)
+
+
+def _as_tensor(values: Any, name: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values.detach()
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} must hold numbers, found an array of {array.dtype}; encode text and "
+            "categories as numbers first"
+        )
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _as_labels(values: Any) -> Tensor:
+    if values is None:
+        raise InputError("y must hold one class index per sample, found None")
+    if not isinstance(values, Tensor) and np.asarray(values).dtype.kind in "OSU":
+        raise InputError(
+            "labels must be integer class indices 0, 1, …, found text or objects; encode them "
+            "(sklearn.preprocessing.LabelEncoder) or use DOSClassifier, which takes any labels"
+        )
+    y = _as_tensor(values, "y")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise InputError(
+            f"labels must be integer class indices 0, 1, …, found {y.dtype}; "
+            "convert them (y.long()) or use DOSClassifier, which takes any labels"
+        )
+    if y.ndim != 1:
+        raise InputError(
+            f"labels must be one class index per sample, shape (m,), found {tuple(y.shape)}; "
+            "turn one-hot rows into indices with y.argmax(1)"
+        )
+    y = y.long()
+    if len(y) and int(y.min()) < 0:
+        row = int(y.argmin())
+        raise InputError(f"labels must be 0 or more, found {int(y[row])} at row {row}")
+    return y
+
+
+def _check_finite(x: Tensor) -> None:
+    for start in range(0, len(x), _SCAN):
+        good = x[start : start + _SCAN].isfinite().flatten(1).all(1)
+        if not bool(good.all()):
+            row = start + int((~good).long().argmax())
+            raise InputError(
+                f"samples must be finite numbers, found NaN or infinity in sample {row}; "
+                "impute or remove such samples"
+            )
