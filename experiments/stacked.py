@@ -76,9 +76,7 @@ def train(
         plan = {"cnn": Plan.plain(pool.n), "ros": plan.without_neighbours(), "dos": plan}[
             member.method
         ]
-        network = lenet(
-            tuple(pool.x.shape[1:]), pool.n, layers, split=split, seed=member.seed
-        )
+        network = lenet(tuple(pool.x.shape[1:]), pool.n, layers, split=split, seed=member.seed)
         with torch.no_grad():  # ReLU passes a positive factor on
             for name, parameter in network.embedder[-2].named_parameters():
                 parameter *= scale
@@ -94,7 +92,10 @@ def train(
     pull = torch.tensor([m.pull for m in members], device=device)
 
     def loss(
-        parameters: dict[str, Tensor], pull: Tensor, share: Tensor, z: tuple[Tensor, ...]
+        parameters: dict[str, Tensor],
+        pull: Tensor,
+        share: Tensor,
+        z: tuple[Tensor, ...],
     ) -> Tensor:
         ell = multi_task(pull, limit)(_Functional(shared, parameters), MicroClusters(*z))
         return ell[0] @ share + ell[1] @ share
@@ -110,11 +111,14 @@ def train(
             with torch.no_grad():
                 f = _Functional(shared, own)
                 v = torch.cat([f.embed(part) for part in subset.x.split(8192)])
+            if not bool(v.isfinite().all()) or not bool(v.var(0).sum() > 0):
+                lr[e] = 0.0  # lost: it keeps the weights it has, and any table will do
+                v = torch.rand_like(v)
             z = oversample(subset, v, plan, generator=rng("weights", t - rounds))
             rows, present = batches(len(z), batch_size, rng("training", t))
             tables.append((z, rows.to(device), present.to(device)))
             steps = max(steps, len(rows))
-        _train_round(tables, steps, parameters, momentum, lr, pull, gradients, members)
+        _train_round(tables, steps, parameters, momentum, lr, pull, gradients)
     for e, network in enumerate(networks):
         network.normalize = shared.normalize
         for n, parameter in network.named_parameters():
@@ -122,7 +126,7 @@ def train(
     return networks, minorities
 
 
-def _train_round(tables, steps, parameters, momentum, lr, pull, gradients, members) -> None:
+def _train_round(tables, steps, parameters, momentum, lr, pull, gradients) -> None:
     """One round for all members; on a GPU the step is captured once and replayed."""
     device = lr.device
     width = max(z.w.shape[1] for z, _, _ in tables)
@@ -169,6 +173,7 @@ def _train_round(tables, steps, parameters, momentum, lr, pull, gradients, membe
         return
     saved = [t.clone() for t in (*parameters.values(), *momentum.values())]
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         one_step(), one_step()
     torch.cuda.current_stream().wait_stream(stream)
