@@ -3,20 +3,21 @@
     python experiments/pull_rule.py DATA OUT.jsonl [--sets mnist svhn back-rotation] [--seeds 3]
 
 Every training is judged on validation images, never on the test set. One JSON line per
-training: set, member, minority and majority F1.
+training: set, member, minority and majority measures; the first line says where it ran.
 """
 
 import argparse
 import json
+import platform
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
+
+from deep_oversampling import Network, Samples, measure, predict
 from sets import SETS
 from stacked import Member, train
-
-from deep_oversampling import Samples, measure, predict
 
 SETTINGS = {  # p, rounds, batch size: the paper's table
     "mnist": (0.99, 3, 60),
@@ -28,16 +29,22 @@ FIXED = (0.0, 1.0, 3.0, 10.0, 30.0)  # λ without a limit
 LIMITED = ((10.0, 0.3), (10.0, 1.0), (10.0, 3.0), (100.0, 0.3), (100.0, 1.0), (100.0, 3.0))
 
 
-def evaluate(network, minority: list[int], data: Samples) -> dict[str, float]:
+def write_header(out: Path, **facts: object) -> None:
+    hardware = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    facts |= {"hardware": hardware, "torch": torch.__version__}
+    facts |= {"python": platform.python_version(), "date": time.strftime("%Y-%m-%d")}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("a") as file:
+        file.write(json.dumps({"header": facts}) + "\n")
+
+
+def evaluate(network: Network, minority: list[int], data: Samples) -> dict[str, object]:
     probabilities = predict(network, data.x, batch_size=8192)
     if not bool(probabilities.isfinite().all()):
-        return {"minority_f1": 0.0, "majority_f1": 0.0, "diverged": True}
+        return {"diverged": True, "minority": {"f1": 0.0}, "majority": {"f1": 0.0}}
     report = measure(probabilities, data.y)
     others = [j for j in range(data.n) if j not in minority]
-    return {
-        "minority_f1": report.mean(minority)["f1"],
-        "majority_f1": report.mean(others)["f1"],
-    }
+    return {"minority": report.mean(minority), "majority": report.mean(others)}
 
 
 def main() -> None:
@@ -54,6 +61,7 @@ def main() -> None:
     options = parser.parse_args()
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
     limited = [tuple(map(float, pair.split(":"))) for pair in options.limited]
+    write_header(options.out, judged_on="validation")
     for name in options.sets:
         p, rounds, batch_size = SETTINGS[name]
         pool, validation, _ = (part.to(device) for part in SETS[name](options.data))

@@ -78,7 +78,7 @@ def train(
         ]
         network = lenet(tuple(pool.x.shape[1:]), pool.n, layers, split=split, seed=member.seed)
         with torch.no_grad():  # ReLU passes a positive factor on
-            for name, parameter in network.embedder[-2].named_parameters():
+            for parameter in network.embedder[-2].parameters():
                 parameter *= scale
             network.classifier[0].weight /= scale
         subsets.append(subset), plans.append(plan)

@@ -4,7 +4,7 @@ from .algorithm import fit
 from .errors import DOSError, InputError, TrainingError
 from .history import History
 from .metrics import Report, measure
-from .models import lenet, mlp
+from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
 from .plan import Plan
 from .samples import Samples
@@ -25,4 +25,5 @@ __all__ = [
     "measure",
     "mlp",
     "predict",
+    "resnet32",
 ]

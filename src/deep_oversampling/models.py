@@ -1,17 +1,18 @@
-"""Networks to start from: the paper's two CNNs and a small MLP for feature vectors."""
+"""Networks to start from: the paper's two CNNs, an MLP for feature vectors and ResNet-32."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import pad, relu
 
 from .errors import InputError
 from .network import Network
 from .seeding import isolated, streams
 
-__all__ = ["lenet", "mlp"]
+__all__ = ["lenet", "mlp", "resnet32"]
 
 
 def lenet(
@@ -86,3 +87,49 @@ def mlp(
         for size, out in pairwise(sizes):
             f += [nn.Linear(size, out), nn.ReLU()]
         return Network(nn.Sequential(*f), nn.Linear(sizes[-1], n), normalize)
+
+
+def resnet32(
+    channels: int = 3, n: int = 10, *, normalize: nn.Module | None = None, seed: int = 0
+) -> Network:
+    """The CIFAR residual network of He et al. (2016) with 32 layers; f is all but the last.
+
+    >>> import torch
+    >>> resnet32().embed(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 64])
+    """
+    with isolated(streams(seed)("initial weights")):
+        f: list[nn.Module] = [_conv(channels, 16), nn.BatchNorm2d(16), nn.ReLU()]
+        size = 16
+        for out in (16, 32, 64):
+            for _ in range(5):
+                f.append(_ResidualBlock(size, out))
+                size = out
+        f += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+        return Network(nn.Sequential(*f), nn.Linear(size, n), normalize)
+
+
+class _ResidualBlock(nn.Module):
+    """Two convolutions beside a shortcut that has no parameters: it strides and pads zeros."""
+
+    def __init__(self, size: int, out: int) -> None:
+        super().__init__()
+        self.grow, self.stride = out - size, 1 if out == size else 2
+        self.convolutions = nn.Sequential(
+            _conv(size, out, self.stride),
+            nn.BatchNorm2d(out),
+            nn.ReLU(),
+            _conv(out, out),
+            nn.BatchNorm2d(out),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        shortcut = x[:, :, :: self.stride, :: self.stride]
+        shortcut = pad(shortcut, (0, 0, 0, 0, self.grow // 2, self.grow - self.grow // 2))
+        return relu(self.convolutions(x) + shortcut)
+
+
+def _conv(size: int, out: int, stride: int = 1) -> nn.Conv2d:
+    conv = nn.Conv2d(size, out, 3, stride, padding=1, bias=False)
+    nn.init.kaiming_normal_(conv.weight)
+    return conv

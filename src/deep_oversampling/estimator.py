@@ -1,0 +1,246 @@
+"""DOSClassifier: scikit-learn's contract over Algorithm 1."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
+
+from .algorithm import fit
+from .errors import InputError
+from .models import lenet, mlp
+from .network import Network, Normalize, embed, predict
+from .plan import Plan
+from .samples import Samples
+from .seeding import isolated, streams
+
+__all__ = ["DOSClassifier"]
+
+# What every method asks of X: numbers, float32 or uint8 (anything else becomes float32), and
+# writeable, because torch warns about arrays that are not (scikit-learn then makes a copy).
+_AT_THE_DOOR = {"dtype": [np.float32, np.uint8], "allow_nd": True, "force_writeable": True}
+
+
+class DOSClassifier(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Deep Over-sampling as a scikit-learn classifier, and its embeddings f(x) as a transformer.
+
+    X holds feature vectors (m, d) or images (m, h, w) and (m, c, h, w); a single channel may be
+    left out, the network sees (m, 1, h, w). uint8 images stay uint8; everything else becomes
+    float32. y holds labels of any type.
+
+    ``network`` is a `Network`, which is copied with the weights it has, or a function that
+    makes one from the shape of a sample and the number of classes. Left out, it is a LeNet for
+    images and an MLP for vectors, with an input normalisation measured on X.
+
+    ``minority`` names the labels to over-sample; "auto" takes those with less than half the
+    samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
+    training without DOS.
+
+    After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``history_``,
+    ``network_``, ``input_shape_`` and ``input_dtype_`` of a sample, ``n_features_in_`` (the
+    second axis of X) and ``feature_names_in_`` where X has column names.
+
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X, y = X[:141], y[:141]  # of the third wine, 11 samples are left
+    >>> classifier = DOSClassifier(minority=[2]).fit(X, y)
+    >>> classifier.plan_
+    Plan(k=[0, 0, 5], r=[1, 1, 6])
+    >>> bool(classifier.score(X, y) > 0.95), classifier.transform(X).shape
+    (True, (141, 64))
+    """
+
+    def __init__(
+        self,
+        network: Network | Callable[[tuple[int, ...], int], Network] | None = None,
+        *,
+        minority: str | Sequence[Any] | None = "auto",
+        k: int = 5,
+        r_times: float = 1.0,  # r = r_times / R
+        rounds: int = 30,  # T; iris has 2 batches a round and levels off here, digits take 2 s
+        initial_rounds: int | None = None,  # as many as rounds
+        batch_size: int | None = None,  # 60, or all samples if there are fewer
+        learning_rate: float = 0.01,  # of SGD with momentum 0.9
+        pull: float = 10.0,  # λ
+        pull_limit: float | None = 0.3,
+        weighted: bool = True,
+        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
+        device: torch.device | str | None = None,  # cuda, mps or cpu, the first there is
+        random_state: int | RandomState | None = 0,
+    ) -> None:
+        self.network = network
+        self.minority = minority
+        self.k = k
+        self.r_times = r_times
+        self.rounds = rounds
+        self.initial_rounds = initial_rounds
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.pull = pull
+        self.pull_limit = pull_limit
+        self.weighted = weighted
+        self.optimizer = optimizer
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,  # (m, d), (m, h, w) or (m, c, h, w)
+        y: ArrayLike,  # (m,)
+    ) -> DOSClassifier:
+        """Train a new network on X and y."""
+        array, labels = validate_data(self, X, y, **_AT_THE_DOOR)
+        check_classification_targets(labels)
+        classes, indices = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(
+                f"y must hold two or more classes, found 1 class, {classes.tolist()}, in "
+                f"{len(labels)} sample(s); add samples of another class"
+            )
+        samples = Samples(_as_tensor(array), indices, [str(label) for label in classes])
+        counts = samples.class_counts
+        plan = self._plan(counts, classes.tolist()).fitted_to(counts, samples.classes)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        network = self._network(samples, seed)
+        self.history_ = fit(
+            network,
+            samples,
+            plan,
+            rounds=self.rounds,
+            initial_rounds=self.initial_rounds,
+            batch_size=self.batch_size,
+            pull=self.pull,
+            pull_limit=self.pull_limit,
+            weighted=self.weighted,
+            optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
+            seed=seed,
+            device=self.device,
+        )
+        self.classes_, self.plan_, self.network_ = classes, plan, network
+        self.input_shape_, self.input_dtype_ = tuple(samples.x.shape[1:]), samples.x.dtype
+        self._n_features_out = embed(network, samples.x[:1]).shape[1]  # d
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # (m,)
+        """The most probable label of every sample."""
+        probabilities = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[probabilities.argmax(1)]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:  # (m, n)
+        """P(C|x) of every sample, in the order of ``classes_``."""
+        x = self._checked(X)
+        probabilities: NDArray[np.float32] = predict(self.network_, x).cpu().numpy()
+        return probabilities
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:  # (m, d)
+        """The embedding f(x) of every sample."""
+        x = self._checked(X)
+        embeddings: NDArray[np.float32] = embed(self.network_, x).cpu().numpy()
+        return embeddings
+
+    def _checked(self, X: ArrayLike) -> Tensor:
+        """X as the network of a fitted classifier takes it."""
+        check_is_fitted(self, "network_")
+        vectors = len(self.input_shape_) == 1  # then scikit-learn compares the features itself
+        x = _as_tensor(validate_data(self, X, reset=False, ensure_2d=vectors, **_AT_THE_DOOR))
+        if self.input_dtype_ == torch.float32:
+            x = x.float()
+        if (tuple(x.shape[1:]), x.dtype) != (self.input_shape_, self.input_dtype_):
+            raise InputError(
+                "every sample must have the shape and type of those in fit, "
+                f"{self.input_shape_} of {self.input_dtype_}, found {tuple(x.shape[1:])} of "
+                f"{x.dtype}; resize or convert them, or fit again"
+            )
+        return x
+
+    def _plan(self, counts: Tensor, labels: list[Any]) -> Plan:
+        if self.minority is None:
+            return Plan.uniform(len(labels), self.k)
+        if isinstance(self.minority, str) and self.minority == "auto":
+            return Plan.automatic(counts, self.k, r_times=self.r_times)
+        chosen = [self.minority] if isinstance(self.minority, str) else list(self.minority)
+        if not set(chosen) < set(labels) or not chosen:
+            raise InputError(
+                f"minority must name some but not all of the labels {labels}, found {chosen}; "
+                "pass 'auto' to choose them by their counts, None to treat all classes alike"
+            )
+        indices = [labels.index(label) for label in chosen]
+        return Plan.for_minority(counts, indices, self.k, r_times=self.r_times)
+
+    def _network(self, samples: Samples, seed: int) -> Network:
+        """A network of this classifier's own, that fits the samples."""
+        shape, network = tuple(samples.x.shape[1:]), self.network
+        with isolated(streams(seed)("network")):
+            if network is None:
+                network = _small_network(samples, seed)
+            elif isinstance(network, nn.Module):
+                network = copy.deepcopy(network)
+            elif callable(network):
+                network = network(shape, samples.n)
+            if not isinstance(network, Network):
+                raise InputError(
+                    "network must be a Network, or a function (input_shape, n_classes) that "
+                    f"returns one, found {type(network).__name__}; Network.from_model makes one "
+                    "from any model"
+                )
+            outputs = predict(network, samples.x[:1]).shape[1]
+        if outputs != samples.n:
+            raise InputError(
+                f"the network must have one output per class, {samples.n} of them, found "
+                f"{outputs}; change its classifier, or pass a function "
+                "(input_shape, n_classes) that makes the network"
+            )
+        return network
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Networks are stored on the CPU, so that a machine without this one's GPU can load."""
+        return {
+            name: copy.deepcopy(value).cpu() if isinstance(value, nn.Module) else value
+            for name, value in super().__getstate__().items()
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _as_tensor(array: NDArray[Any]) -> Tensor:
+    """Images with their channel axis; uint8 is for images only, features are just numbers."""
+    if array.ndim == 3:
+        array = array[:, np.newaxis]  # (m, h, w) -> (m, 1, h, w)
+    if array.ndim == 2:
+        array = array.astype(np.float32, copy=False)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _small_network(samples: Samples, seed: int) -> Network:
+    shape, normalize = tuple(samples.x.shape[1:]), Normalize.of(samples.x)
+    if len(shape) == 3 and min(shape[1:]) >= 4:  # two poolings leave at least one pixel
+        return lenet(shape, samples.n, normalize=normalize, seed=seed)
+    return mlp(math.prod(shape), samples.n, normalize=normalize, seed=seed)
