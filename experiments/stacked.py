@@ -46,6 +46,28 @@ class _Functional:
         return functional_call(getattr(self._network, part), own, (x,))
 
 
+def imbalanced(
+    pool: Samples, member: Member, p: float, *, scale: float = 1.0
+) -> tuple[Samples, Plan, list[int], Network]:
+    """What a member starts from: its subset, plan, minority classes and untrained network.
+
+    ``scale`` multiplies the embeddings by a constant and divides the classifier's weights by
+    it: the same function at the start, another scale of the feature space.
+    """
+    generator = streams(member.seed)("imbalance")
+    kept, minority = drop_from_classes(pool.to("cpu"), p, generator=generator)
+    subset = pool[kept.to(pool.x.device)]
+    plan = Plan.for_minority(subset.class_counts, minority, k=member.k)
+    plans = {"cnn": Plan.plain(pool.n), "ros": plan.without_neighbours(), "dos": plan}
+    normalize = Normalize.of(pool.x)
+    network = lenet(tuple(pool.x.shape[1:]), pool.n, normalize=normalize, seed=member.seed)
+    with torch.no_grad():  # ReLU passes a positive factor on
+        for parameter in network.embedder[-2].parameters():
+            parameter *= scale
+        network.classifier[0].weight /= scale
+    return subset, plans[member.method], minority, network
+
+
 def train(
     pool: Samples,
     members: list[Member],
@@ -55,38 +77,14 @@ def train(
     batch_size: int,
     limit: float | None,
     scale: float = 1.0,
-    split: str | None = None,
-    layers: str = "C6-C16-F400-F120",
-    classes: int = 4,
 ) -> tuple[list[Network], list[list[int]]]:
-    """Train every member on its own imbalanced subset; the networks and the minority classes.
-
-    ``scale`` multiplies the embeddings by a constant and divides the classifier's weights by
-    it: the same function at the start, another scale of the feature space.
-    """
+    """Train every member on its own imbalanced subset; the networks and the minority classes."""
     device = pool.x.device
-    subsets, plans, minorities, networks = [], [], [], []
-    for member in members:
-        rng = streams(member.seed)
-        kept, minority = drop_from_classes(
-            pool.to("cpu"), p, generator=rng("imbalance"), classes=classes
-        )
-        subset = pool[kept.to(device)]
-        plan = Plan.for_minority(subset.class_counts, minority, k=member.k)
-        plan = {"cnn": Plan.plain(pool.n), "ros": plan.without_neighbours(), "dos": plan}[
-            member.method
-        ]
-        network = lenet(tuple(pool.x.shape[1:]), pool.n, layers, split=split, seed=member.seed)
-        with torch.no_grad():  # ReLU passes a positive factor on
-            for parameter in network.embedder[-2].parameters():
-                parameter *= scale
-            network.classifier[0].weight /= scale
-        subsets.append(subset), plans.append(plan)
-        minorities.append(minority), networks.append(network.to(device))
-    shared = networks[0]
-    shared.normalize = Normalize.of(pool.x).to(device)
+    starts = [imbalanced(pool, m, p, scale=scale) for m in members]
+    subsets, plans, minorities, networks = (list(column) for column in zip(*starts, strict=True))
+    shared = networks[0].to(device)  # all share the normalisation of the pool
     named = [dict(network.named_parameters()) for network in networks]
-    parameters = {n: torch.stack([each[n].detach() for each in named]) for n in named[0]}
+    parameters = {n: torch.stack([each[n].detach().to(device) for each in named]) for n in named[0]}
     momentum = {n: torch.zeros_like(v) for n, v in parameters.items()}
     lr = torch.tensor([m.lr for m in members], device=device)
     pull = torch.tensor([m.pull for m in members], device=device)
@@ -120,7 +118,7 @@ def train(
             steps = max(steps, len(rows))
         _train_round(tables, steps, parameters, momentum, lr, pull, gradients)
     for e, network in enumerate(networks):
-        network.normalize = shared.normalize
+        network.to(device)
         for n, parameter in network.named_parameters():
             parameter.data.copy_(parameters[n][e])
     return networks, minorities

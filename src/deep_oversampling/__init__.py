@@ -1,7 +1,9 @@
 """Deep Over-sampling (DOS): train any neural classifier on imbalanced data."""
 
 from .algorithm import fit
+from .checkpoint import load_weights, save_weights
 from .errors import DOSError, InputError, TrainingError
+from .estimator import DOSClassifier
 from .history import History
 from .metrics import Report, measure
 from .models import lenet, mlp, resnet32
@@ -9,7 +11,10 @@ from .network import Network, Normalize, embed, predict
 from .plan import Plan
 from .samples import Samples
 
+__version__ = "0.1.0"
+
 __all__ = [
+    "DOSClassifier",
     "DOSError",
     "History",
     "InputError",
@@ -22,8 +27,10 @@ __all__ = [
     "embed",
     "fit",
     "lenet",
+    "load_weights",
     "measure",
     "mlp",
     "predict",
     "resnet32",
+    "save_weights",
 ]

@@ -37,7 +37,7 @@ def fit(
     initial_rounds: int | None = None,  # default: as many as rounds (R11)
     batch_size: int | None = None,  # default: 60, or all samples if there are fewer
     pull: float = 10.0,  # λ (R5)
-    pull_limit: float | None = 1.0,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
+    pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round

@@ -80,7 +80,7 @@ class DOSClassifier(
         minority: str | Sequence[Any] | None = "auto",
         k: int = 5,
         r_times: float = 1.0,  # r = r_times / R
-        rounds: int = 30,  # T; iris has 2 batches a round and levels off here, digits take 2 s
+        rounds: int = 30,  # T; enough for iris (2 batches a round); digits take 4 s
         initial_rounds: int | None = None,  # as many as rounds
         batch_size: int | None = None,  # 60, or all samples if there are fewer
         learning_rate: float = 0.01,  # of SGD with momentum 0.9

@@ -47,5 +47,9 @@ def classifier_loss(
     rho: Tensor,  # (b, K+1)  proximity
     entropies: Tensor,  # (b, K+1)  ℋ(g(vᵢ), y)
 ) -> Tensor:  # (b,)
-    """ℓ′_g = Σ ρ′ᵢ ℋ(g(vᵢ), y)."""
-    return (rho * entropies).sum(1)
+    """ℓ′_g = ℋ(g(f(x)), y) + Σ ρ′ᵢ ℋ(g(vᵢ), y), the sum over the neighbours.
+
+    The printed sum gives the original loss the weight ρ′₀, about 1/(k+1), and f learns from
+    nothing else in it; the text gives it the weight 1, and so do we (R7).
+    """
+    return entropies[:, 0] + (rho * entropies)[:, 1:].sum(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -33,7 +34,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name, least in (("k", 0), ("r", 1)):
-            values = torch.as_tensor(getattr(self, name))
+            try:
+                values = torch.as_tensor(getattr(self, name))
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{name} must hold whole numbers: {error}") from None
             if values.ndim != 1 or values.is_floating_point() or not bool((values >= least).all()):
                 raise InputError(
                     f"{name} must hold one whole number ≥ {least} per class, "
@@ -78,8 +82,7 @@ class Plan:
                 f"minority must name some but not all of the classes 0 … {len(counts) - 1}, "
                 f"found {list(minority)}; use Plan.uniform for balanced data"
             )
-        if not 1 <= r_times <= max(k, 1):
-            raise InputError(f"r_times must lie in [1, k] = [1, {max(k, 1)}], found {r_times}")
+        _check_strength(k, r_times)
         favoured = torch.zeros(len(counts), dtype=torch.bool)
         favoured[chosen] = True
         ratio = counts[favoured].double().mean() / counts[~favoured].double().mean()  # R
@@ -93,6 +96,7 @@ class Plan:
         >>> Plan.uniform(3, k=5)
         Plan(k=[5, 5, 5], r=[1, 1, 1])
         """
+        _check_strength(k, 1.0)
         return cls(torch.full((n,), k), torch.ones(n, dtype=torch.long))
 
     @classmethod
@@ -119,6 +123,7 @@ class Plan:
         Plan(k=[5, 5, 5], r=[1, 1, 1])
         """
         counts = _checked_counts(counts)
+        _check_strength(k, r_times)
         favoured = 2 * counts < counts.max()
         if not bool(favoured.any()):
             return cls.uniform(len(counts), k)
@@ -147,6 +152,13 @@ class Plan:
                 stacklevel=3,
             )
         return Plan(k, self.r)
+
+
+def _check_strength(k: int, r_times: float) -> None:
+    if not isinstance(k, Integral) or k < 0:
+        raise InputError(f"k must be a whole number ≥ 0, found {k!r}")
+    if not 1 <= r_times <= max(k, 1):
+        raise InputError(f"r_times must lie in [1, k] = [1, {max(k, 1)}], found {r_times}")
 
 
 def _checked_counts(counts: Tensor, names: Sequence[str] | None = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,7 +101,10 @@ def _as_tensor(values: Any, name: str) -> Tensor:
             f"{name} must hold numbers, found an array of {array.dtype}; encode text and "
             "categories as numbers first"
         )
-    return torch.from_numpy(np.ascontiguousarray(array))
+    with warnings.catch_warnings():
+        # a read-only array, memory-mapped for example, is welcome: samples are never written to
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _as_labels(values: Any) -> Tensor:

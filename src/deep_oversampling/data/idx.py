@@ -35,7 +35,7 @@ def read_idx(path: Path | str) -> NDArray[np.uint8]:
             f"{path} must hold {expected} bytes by its header, found {len(content)}; "
             "the file is cut off or damaged"
         )
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape).copy()
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
 def load_mnist(folder: Path | str, split: str = "train") -> Samples:

@@ -1,0 +1,5 @@
+"""``python -m deep_oversampling`` is ``dos``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,94 @@
+"""The command ``dos``; the only place that prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from . import __version__
+from .errors import DOSError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Deep Over-sampling: train any neural classifier on imbalanced data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+TITLES = {"cnn": "CNN", "random_oversampling": "random over-sampling", "dos": "DOS"}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"deep-oversampling {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def dos(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say and leave.")
+    ] = False,
+) -> None:
+    """Deep Over-sampling: train any neural classifier on imbalanced data."""
+
+
+@app.command()
+def demo(
+    trials: Annotated[int, typer.Option(min=1, help="Trainings of each method.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds T, after as many plain ones.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the first trial.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Imbalanced digits: plain CNN, random over-sampling and DOS side by side.
+
+    Four of the ten classes, drawn by the seed, lose 90 % of their training samples. Needs no
+    download.
+    """
+    from .demo import METHODS, run_demo  # torch and scikit-learn: only when they are needed
+
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task("training", total=trials * len(METHODS))
+        result = run_demo(
+            trials=trials, seed=seed, rounds=rounds, on_training=lambda: progress.advance(task)
+        )
+    if as_json:
+        print(json.dumps(result, indent=2))
+        return
+    plural = "s" if trials > 1 else ""
+    table = Table(title=f"Digits, four classes reduced by 90 %: {trials} trial{plural}, mean ± sd")
+    for heading in ("classes", "method", "precision", "recall", "F1", "AUPRC"):
+        table.add_column(heading, justify="left" if heading in ("classes", "method") else "right")
+    for group in ("minority", "majority"):
+        for method in METHODS:
+            measured = result[method][group]
+            cells = [
+                f"{measured[m]:.3f} ± {measured[f'{m}_sd']:.3f}"
+                for m in ("precision", "recall", "f1", "auprc")
+            ]
+            table.add_row(group, TITLES[method], *cells, end_section=method == METHODS[-1])
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
+
+
+def main() -> None:
+    """Run ``dos``; what goes wrong on purpose is one line and exit code 1."""
+    try:
+        app()
+    except DOSError as error:
+        print(f"dos: {error}", file=sys.stderr)
+        sys.exit(1)
