@@ -11,7 +11,6 @@ import argparse
 import json
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -34,7 +33,8 @@ def trial(job: Job) -> dict[str, object]:
     begun = time.perf_counter()
     fit(network, subset, plan, rounds=rounds, batch_size=batch_size, seed=member.seed)
     seconds = time.perf_counter() - begun
-    line = {"set": name, "p": p} | asdict(member) | {"seconds": round(seconds, 1)}
+    line = {"set": name, "p": p, "method": member.method, "seed": member.seed}
+    line |= {"lr": member.lr, "seconds": round(seconds, 1)}
     return line | evaluate(network, minority, test.to(network.device))
 
 

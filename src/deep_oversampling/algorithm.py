@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .errors import InputError, TrainingError
+from .errors import InputError
 from .history import History, Round, spread
 from .metrics import measure
 from .network import Network, embed, pick_device, predict
@@ -18,7 +18,7 @@ from .oversampling import oversample
 from .plan import Plan
 from .samples import Samples
 from .seeding import streams
-from .training import Objective, Table, multi_task, single_task, train_round
+from .training import LastGood, Objective, Table, multi_task, single_task, train_round
 
 __all__ = ["fit", "sgd"]
 
@@ -51,19 +51,17 @@ def fit(
     rng = streams(seed)
     network.to(pick_device(device))
     samples = samples.to(network.device)
+    _check_outputs(network, samples)
     steps = optimizer(network.parameters())
     scheduler = schedule(steps) if schedule else None
-    history = History()
+    history, last_good = History(), LastGood(network)
 
     def train(task: str, table: Table, objective: Objective) -> None:
         start, t = time.perf_counter(), len(history.rounds)
-        try:
-            generator = rng("training", t)
-            ell_g, ell_f = train_round(
-                network, table, objective, steps, batch_size=batch_size, generator=generator
-            )
-        except TrainingError as error:
-            raise TrainingError(f"round {t + 1} ({task}-task): {error}") from None
+        last_good.keep(f"round {t + 1} ({task}-task)")
+        ell_g, ell_f = train_round(
+            network, table, objective, steps, batch_size=batch_size, generator=rng("training", t)
+        )
         if scheduler:
             scheduler.step()
         seconds = time.perf_counter() - start
@@ -72,16 +70,17 @@ def fit(
         if on_round:
             on_round(history.rounds[-1])
 
-    for _ in range(rounds if initial_rounds is None else initial_rounds):  # line 5: STL(𝒳)
-        train("single", samples, single_task)
-    for t in range(rounds):  # line 6
-        v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
-        z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
-            samples, v, plan, generator=rng("weights", t), weighted=weighted
-        )
-        history.spreads.append(spread(v, samples.y, samples.n))
-        train("multi", z, multi_task(pull, pull_limit))  # line 22: MTL(𝒵′)
-    history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+    with last_good:
+        for _ in range(rounds if initial_rounds is None else initial_rounds):  # line 5: STL(𝒳)
+            train("single", samples, single_task)
+        for t in range(rounds):  # line 6
+            v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
+            z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
+                samples, v, plan, generator=rng("weights", t), weighted=weighted
+            )
+            history.spreads.append(spread(v, samples.y, samples.n))
+            train("multi", z, multi_task(pull, pull_limit))  # line 22: MTL(𝒵′)
+        history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
     return history
 
 
@@ -117,5 +116,14 @@ def _check(
             f"pull and pull_limit must be 0 or more, found pull={pull}, pull_limit={pull_limit}"
         )
     counts = samples.class_counts
-    plan = Plan.automatic(counts) if plan is None else plan
+    plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
     return plan.fitted_to(counts, samples.classes), batch_size or min(60, len(samples))
+
+
+def _check_outputs(network: Network, samples: Samples) -> None:
+    outputs = predict(network, samples.x[:1]).shape[1]
+    if outputs != samples.n:
+        raise InputError(
+            f"the network must have one output for each of the {samples.n} classes, found "
+            f"{outputs}; change its classifier"
+        )

@@ -34,25 +34,23 @@ def lenet(
     >>> lenet((3, 32, 32), split="F400").embed(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 400])
     """
-    names = layers.split("-")
-    if not all(re.fullmatch(r"[CF][1-9]\d*", name) for name in names) or "CF" not in re.sub(
-        r"[\d-]", "", layers
-    ):
+    if not re.fullmatch(r"C[1-9]\d*(-C[1-9]\d*)*(-F[1-9]\d*)+", layers):
         raise InputError(
             "layers must be convolutions C… and then fully connected ones F…, such as "
             f"'C6-C16-F400-F120', found {layers!r}"
         )
-    split = split or names[-1]
-    if split not in names or split[0] != "F":
+    names = layers.split("-")
+    if split is not None and (split not in names or split[0] != "F"):
         fully = ", ".join(name for name in names if name[0] == "F")
         raise InputError(f"split must be a fully connected layer ({fully}), found {split!r}")
+    last_of_f = len(names) - 1 if split is None else names.index(split)
     channels, height, width = image
     kernel, padding = (5, 0) if min(height, width) >= 16 else (3, 1)
     parts: list[list[nn.Module]] = [[], []]  # f, g
     with isolated(streams(seed)("initial weights")):
         size, flat = channels, False
         for position, name in enumerate(names):
-            side, out = int(position > names.index(split)), int(name[1:])
+            side, out = int(position > last_of_f), int(name[1:])
             if name[0] == "C":
                 parts[side] += [nn.Conv2d(size, out, kernel, padding=padding), nn.ReLU()]
                 parts[side] += [nn.MaxPool2d(2)]

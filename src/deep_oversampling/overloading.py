@@ -59,7 +59,9 @@ def _nearest(
     memory: int,
 ) -> Tensor:  # (m_j, k)   rows of v
     # ‖a − b‖² = ‖a‖² − 2ab + ‖b‖²: ‖a‖² is the same for a whole row, so ranks do without it.
-    # Centring keeps the squares small, which is what the accuracy of the formula depends on.
+    # The formula loses small distances beside large norms, hence double precision (mps has none)
+    # and centring.
+    v = v if v.device.type == "mps" else v.double()
     v = v - v.mean(0)
     norms = v.square().sum(1)
     nearest = torch.empty(len(v), k, dtype=torch.long, device=v.device)

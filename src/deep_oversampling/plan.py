@@ -19,11 +19,13 @@ from .errors import InputError
 __all__ = ["Plan"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Plan:
     """{k_j} and {r_j}: in-class neighbours and presentations per round, for each class.
 
     k_j = 0, r_j = 1 is plain training of class j; k_j = 0, r_j > 1 is random over-sampling.
+    ``minority`` marks the classes that the plan favours: by default those with more than the
+    least k or r, so none where all classes are treated alike.
 
     >>> Plan(k=[0, 5], r=[1, 20])
     Plan(k=[0, 5], r=[1, 20])
@@ -31,32 +33,22 @@ class Plan:
 
     k: Tensor  # (n,)  ≥ 0
     r: Tensor  # (n,)  ≥ 1
+    minority: Tensor  # (n,)  bool
 
-    def __post_init__(self) -> None:
-        for name, least in (("k", 0), ("r", 1)):
-            try:
-                values = torch.as_tensor(getattr(self, name))
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{name} must hold whole numbers: {error}") from None
-            if values.ndim != 1 or values.is_floating_point() or not bool((values >= least).all()):
-                raise InputError(
-                    f"{name} must hold one whole number ≥ {least} per class, "
-                    f"found {values.tolist()}"
-                )
-            object.__setattr__(self, name, values.long().cpu())
-        if len(self.k) != len(self.r):
+    def __init__(
+        self, k: Tensor | Sequence[int], r: Tensor | Sequence[int], minority: Tensor | None = None
+    ) -> None:
+        k, r = _whole_numbers("k", k, least=0), _whole_numbers("r", r, least=1)
+        if len(k) != len(r):
             raise InputError(
-                f"k and r must name the same classes, found {len(self.k)} values of k "
-                f"and {len(self.r)} of r"
+                f"k and r must name the same classes, found {len(k)} values of k and {len(r)} of r"
             )
+        favoured = (k > k.min()) | (r > r.min()) if minority is None else minority
+        for field, value in (("k", k), ("r", r), ("minority", favoured)):
+            object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
         return f"Plan(k={self.k.tolist()}, r={self.r.tolist()})"
-
-    @property
-    def minority(self) -> Tensor:  # (n,) bool
-        """The classes that the plan favours; none where all classes are treated alike."""
-        return (self.k > self.k.min()) | (self.r > self.r.min())
 
     @classmethod
     def for_minority(
@@ -109,7 +101,14 @@ class Plan:
         return cls.uniform(n, k=0)
 
     @classmethod
-    def automatic(cls, counts: Tensor, k: int = 5, *, r_times: float = 1.0) -> Plan:
+    def automatic(
+        cls,
+        counts: Tensor,  # (n,)
+        k: int = 5,
+        *,
+        r_times: float = 1.0,
+        names: Sequence[str] | None = None,
+    ) -> Plan:
         """A plan from the class counts alone.
 
         A class is a minority when it has **less than half the samples of the largest class**.
@@ -122,7 +121,7 @@ class Plan:
         >>> Plan.automatic(torch.tensor([100, 80, 60]))
         Plan(k=[5, 5, 5], r=[1, 1, 1])
         """
-        counts = _checked_counts(counts)
+        counts = _checked_counts(counts, names)
         _check_strength(k, r_times)
         favoured = 2 * counts < counts.max()
         if not bool(favoured.any()):
@@ -133,7 +132,7 @@ class Plan:
 
     def without_neighbours(self) -> Plan:
         """Random over-sampling with the same number of presentations: k = 0, r as it is."""
-        return Plan(torch.zeros_like(self.k), self.r)
+        return Plan(torch.zeros_like(self.k), self.r, self.minority)
 
     def fitted_to(self, counts: Tensor, names: Sequence[str] | None = None) -> Plan:
         """The plan with k_j clamped to the m_j − 1 neighbours a class has, and said so (R8)."""
@@ -151,7 +150,19 @@ class Plan:
                 UserWarning,
                 stacklevel=3,
             )
-        return Plan(k, self.r)
+        return Plan(k, self.r, self.minority)
+
+
+def _whole_numbers(name: str, values: Tensor | Sequence[int], *, least: int) -> Tensor:  # (n,)
+    try:
+        found = torch.as_tensor(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must hold whole numbers: {error}") from None
+    if found.ndim != 1 or found.is_floating_point() or not bool((found >= least).all()):
+        raise InputError(
+            f"{name} must hold one whole number ≥ {least} per class, found {found.tolist()}"
+        )
+    return found.long().cpu()
 
 
 def _check_strength(k: int, r_times: float) -> None:

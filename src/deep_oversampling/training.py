@@ -18,7 +18,15 @@ from .pull import limit_pull
 from .samples import Samples
 from .seeding import isolated
 
-__all__ = ["Objective", "batches", "multi_task", "single_task", "train_round"]
+__all__ = [
+    "LastGood",
+    "Objective",
+    "Table",
+    "batches",
+    "multi_task",
+    "single_task",
+    "train_round",
+]
 
 
 class Table(Protocol):
@@ -81,10 +89,9 @@ def train_round(
     """Present every row of the table once; the means of ℓ_g and λℓ_f over the round.
 
     A step is a function of parameters, batch and draws alone: shapes are fixed and nothing is
-    read back from the device until the round is over. If a loss or weight is then not finite,
-    the weights from before the round are put back and the error says where it began.
+    read back from the device until the round is over. Only then a loss or weight that is not
+    finite is found; the error says at which step it began.
     """
-    last_good = copy.deepcopy(network.state_dict())
     rows, present = (t.to(network.device) for t in batches(len(table), batch_size, generator))
     share = present / present.sum(1, keepdim=True)  # of each row in its batch's mean
     losses = torch.empty(len(rows), 2, device=network.device)
@@ -92,24 +99,43 @@ def train_round(
     with isolated(generator):
         for step in range(len(rows)):
             optimizer.zero_grad()
-            ell = torch.stack(objective(network, table[rows[step]])) @ share[step]
+            ell = (torch.stack(objective(network, table[rows[step]])) * share[step]).sum(1)
             ell.sum().backward()
             optimizer.step()
             losses[step] = ell.detach()
     network.eval()
-    _check_finite(network, losses, last_good)
+    _check_finite(network, losses)
     mean = (losses * (present.sum(1, keepdim=True) / present.sum())).sum(0)
     return float(mean[0]), float(mean[1])
 
 
-def _check_finite(network: Network, losses: Tensor, last_good: dict[str, Any]) -> None:
+def _check_finite(network: Network, losses: Tensor) -> None:
     bad = ~losses.isfinite().all(1)
     broken = not all(bool(p.isfinite().all()) for p in network.parameters())
     if bool(bad.any()) or broken:
-        step = int(bad.long().argmax()) if bool(bad.any()) else len(losses)
-        network.load_state_dict(last_good)
+        step = int(bad.long().argmax()) + 1 if bool(bad.any()) else len(losses)
         raise TrainingError(
-            f"the loss must stay finite, found NaN or infinity at step {step + 1} of "
-            f"{len(losses)}; the weights from before this round are back in the network; "
+            f"the loss must stay finite, found NaN or infinity at step {step} of {len(losses)}; "
             "lower the learning rate, the pull λ or its limit"
         )
+
+
+class LastGood:
+    """The weights from before the current round, put back where training goes wrong."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.keep("before the first round")
+
+    def keep(self, place: str) -> None:
+        self._weights, self._place = copy.deepcopy(self._network.state_dict()), place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TrainingError):
+            self._network.load_state_dict(self._weights)
+            raise TrainingError(
+                f"{self._place}: {error} (the network has its weights from before that again)"
+            ) from None

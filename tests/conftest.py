@@ -1,0 +1,28 @@
+"""One thread, known draws for networks made without a seed, the same hypothesis examples."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+import estimator_inputs
+
+torch.set_num_threads(1)
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=30)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def _known_draws() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def vectors() -> tuple[np.ndarray, np.ndarray]:
+    return estimator_inputs.vectors()
+
+
+@pytest.fixture
+def images() -> tuple[np.ndarray, np.ndarray]:
+    return estimator_inputs.images()

@@ -1,0 +1,143 @@
+"""What ``fit`` refuses at the door, and what it does when a training goes wrong."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
+
+from deep_oversampling import DOSError, InputError, Network, Plan, Samples, TrainingError, embed
+from toy import blobs, small, train, weights
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rounds": 0}, "rounds must be at least 1 .* found rounds=0, initial_rounds=None"),
+        ({"rounds": -1}, "found rounds=-1"),
+        ({"initial_rounds": -1}, "initial_rounds at least 0, found rounds=1, initial_rounds=-1"),
+        ({"batch_size": 39}, "between 1 and the number of samples, found 39 for 38 samples"),
+        ({"batch_size": 0}, "found 0 for 38 samples"),
+        ({"pull": -1.0, "pull_limit": 0.3}, "0 or more, found pull=-1.0, pull_limit=0.3"),
+        ({"pull": float("nan")}, "found pull=nan"),
+        ({"pull_limit": -0.1}, r"found pull=[\d.]+, pull_limit=-0.1"),
+        ({"pull_limit": float("nan")}, "pull_limit=nan"),
+        ({"plan": Plan.plain(2)}, "found a plan for 2 classes and data of 3"),
+        ({"plan": Plan.plain(4)}, "found a plan for 4 classes and data of 3"),
+    ],
+    ids=str,
+)
+def test_arguments_are_checked_before_anything_is_trained(options: dict, message: str) -> None:
+    network = small()
+    with pytest.raises(InputError, match=message):
+        train(network, blobs(), **options)
+    assert torch.equal(weights(network), weights(small()))
+
+
+def test_single_class_is_refused() -> None:
+    samples = Samples(torch.rand(5, 4), [0] * 5)
+    with pytest.raises(InputError, match=r"two or more classes, found class counts \[5\]"):
+        train(small(1), samples)
+
+
+def test_class_without_samples_is_named() -> None:
+    samples = Samples(torch.rand(4, 4), [0, 0, 2, 2], ["cat", "dog", "cow"])
+    with pytest.raises(InputError, match="at least one sample, found none of 'dog'; remove"):
+        train(small(), samples)
+    with pytest.raises(InputError, match="found none of 'dog'"):
+        train(small(), samples, Plan.plain(3))
+
+
+def test_network_must_have_an_output_for_every_class() -> None:
+    with pytest.raises(InputError, match="3 classes"):
+        train(small(n=2), blobs())
+
+
+def test_embedder_must_return_vectors() -> None:
+    samples = Samples(torch.rand(6, 1, 8, 8), [0, 0, 0, 1, 1, 1])
+    network = Network(nn.Conv2d(1, 2, 3), nn.Linear(2, 2))
+    with pytest.raises(InputError, match=r"shape \(1, d\), found \(1, 2, 6, 6\)"):
+        train(network, samples, Plan.plain(2))
+
+
+class Constant(nn.Module):
+    """An embedder that has collapsed: it ignores its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.point = nn.Parameter(torch.tensor([0.1, 0.7, -3.3]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.point.expand(len(x), -1)
+
+
+def test_collapsed_embedder_is_named() -> None:
+    network = Network(Constant(), nn.Linear(3, 3))
+    with pytest.raises(TrainingError, match="found all 38 alike: the embedder has collapsed"):
+        train(network, blobs())
+
+
+def huge(parameters) -> SGD:
+    return SGD(parameters, lr=1e25)
+
+
+@pytest.mark.parametrize("initial_rounds", [0, 1, 2])
+def test_training_that_blows_up_names_the_place_and_puts_the_weights_back(
+    initial_rounds: int,
+) -> None:
+    network, before = small(), []
+
+    def remember(parameters) -> SGD:
+        before.append(weights(network))
+        return huge(parameters)
+
+    task = "single" if initial_rounds else "multi"
+    with pytest.raises(
+        TrainingError,
+        match=rf"^round 1 \({task}-task\): .* found NaN or infinity at step \d+ of \d",
+    ) as caught:
+        train(network, blobs(), initial_rounds=initial_rounds, batch_size=5, optimizer=remember)
+    assert "lower the learning rate" in str(caught.value)
+    assert weights(network).isfinite().all()
+    assert torch.equal(weights(network), before[0])
+
+
+def test_weights_are_those_before_the_round_that_failed() -> None:
+    """Not those before the training: the good rounds are kept."""
+    network, after_each = small(), []
+
+    def schedule(optimizer):
+        return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda t: 1.0 if t < 2 else 1e30)
+
+    with pytest.raises(TrainingError, match=r"^round 3 \(multi-task\)"):
+        train(
+            network,
+            blobs(),
+            rounds=2,
+            batch_size=5,
+            schedule=schedule,
+            on_round=lambda _: after_each.append(weights(network)),
+        )
+    assert len(after_each) == 2
+    assert torch.equal(weights(network), after_each[-1])
+
+
+def test_embeddings_that_overflow_name_the_round_and_put_the_weights_back() -> None:
+    """One step of finite loss can leave finite weights whose embeddings are not."""
+    samples = blobs()
+    large = Samples(100 * samples.x, samples.y)
+    network = small()
+    with pytest.raises(TrainingError, match="round"):
+        train(network, large, batch_size=len(large), optimizer=lambda p: SGD(p, lr=1e36))
+    assert embed(network, large.x).isfinite().all()
+
+
+def test_embeddings_that_are_not_finite_are_named() -> None:
+    x = blobs().x.double()
+    x[2] = 1e300  # a number in the storage, infinite in the network's precision
+    with pytest.raises(TrainingError, match="must be finite, found NaN or infinity for sample 2"):
+        embed(small(), x)
+
+
+def test_training_errors_are_runtime_errors() -> None:
+    assert issubclass(TrainingError, RuntimeError)
+    assert issubclass(TrainingError, DOSError)

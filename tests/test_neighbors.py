@@ -1,0 +1,141 @@
+"""𝒩(x; k): the exact in-class neighbours, whatever the block size, the order and the ties."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
+
+import paper_loops as paper
+from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
+from strategies import Problem, problems
+from toy import blobs, generator
+
+TINY = 1  # bytes: one row of distances at a time
+
+
+def search(v: Tensor, y: Tensor, k: list[int], **options: int) -> Neighborhoods:
+    return in_class_neighbors(v, y, torch.tensor(k), **options)
+
+
+def distances(v: Tensor, found: Neighborhoods) -> Tensor:  # (m, K)
+    """To each neighbour, in the order they are given; NaN where padded."""
+    v = v.double()
+    all_of_them = (v.unsqueeze(1) - v[found.index]).norm(dim=2)
+    return all_of_them.masked_fill(~found.mask, torch.nan)[:, 1:]
+
+
+def by_sklearn(v: Tensor, y: Tensor, k: list[int]) -> np.ndarray:  # (m, K)
+    result = np.full((len(v), max(k)), np.nan)
+    for j, k_j in enumerate(k):
+        rows = np.flatnonzero(y.numpy() == j)
+        if k_j:
+            points = v[rows].double().numpy()
+            search = NearestNeighbors(n_neighbors=k_j, algorithm="brute").fit(points)
+            result[rows, :k_j] = search.kneighbors()[0]  # without the point itself
+    return result
+
+
+def grids() -> dict[str, Tensor]:
+    """30 points in three classes' worth of shapes: generic, tied, copied, far from the origin."""
+    draw = generator()
+    normal = torch.randn(30, 6, generator=draw)
+    return {
+        "generic": normal,
+        "ties": torch.randint(0, 3, (30, 2), generator=draw).float(),
+        "duplicates": normal[torch.randint(0, 6, (30,), generator=draw)],
+        "all alike": torch.ones(30, 6),
+        "far from the origin": normal + 1e4,
+        "large": 1e4 * normal,
+        "small": 1e-4 * normal,
+        "one dimension": normal[:, :1],
+        "double": normal.double(),
+    }
+
+
+@pytest.fixture(params=grids())
+def v(request: pytest.FixtureRequest) -> Tensor:
+    return grids()[request.param]
+
+
+Y = torch.arange(30) % 3
+K = [0, 3, 6]
+
+
+def test_distances_are_those_of_scikit_learn(v: Tensor) -> None:
+    ours = distances(v, search(v, Y, K)).numpy()
+    scale = float(v.abs().max())
+    np.testing.assert_allclose(ours, by_sklearn(v, Y, K), rtol=1e-4, atol=1e-6 * scale)
+
+
+def test_result_does_not_depend_on_the_memory(v: Tensor) -> None:
+    whole = search(v, Y, K)
+    for memory in (TINY, 3 * 10 * v.element_size(), 2**20):
+        parts = search(v, Y, K, memory=memory)
+        torch.testing.assert_close(
+            distances(v, parts), distances(v, whole), equal_nan=True, rtol=1e-4, atol=1e-9
+        )
+        assert torch.equal(parts.mask, whole.mask)
+
+
+def test_members_are_in_the_class_distinct_and_nearest_first(v: Tensor) -> None:
+    found = search(v, Y, K)
+    for i in range(len(v)):
+        members = found.index[i][found.mask[i]].tolist()
+        assert members[0] == i
+        assert len(set(members)) == len(members) == K[Y[i]] + 1
+        assert (Y[members] == Y[i]).all()
+    gaps = distances(v, found).diff(dim=1)
+    assert (gaps[~gaps.isnan()] >= -1e-4 * float(v.abs().max())).all()
+
+
+def test_padding_repeats_the_sample_itself(v: Tensor) -> None:
+    found = search(v, Y, K)
+    own = torch.arange(len(v)).unsqueeze(1).expand_as(found.index)
+    assert torch.equal(found.index[~found.mask], own[~found.mask])
+    assert found.mask.sum(1).tolist() == [K[j] + 1 for j in Y]
+
+
+def test_a_copy_of_a_sample_is_a_neighbour_of_it() -> None:
+    v = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    found = search(v, torch.zeros(3, dtype=torch.long), [1])
+    assert found.index.tolist()[:2] == [[0, 1], [1, 0]]
+
+
+def test_two_tight_groups_far_apart_are_searched_exactly() -> None:
+    """‖a‖² − 2ab + ‖b‖² in float32 loses the small distances within the groups."""
+    v = 0.1 * torch.randn(60, 16, generator=generator())
+    v[:30] += 1000
+    y = torch.zeros(60, dtype=torch.long)
+    ours = distances(v, search(v, y, [3])).numpy()
+    np.testing.assert_allclose(ours, by_sklearn(v, y, [3]), rtol=1e-3)
+
+
+def test_order_of_the_samples_does_not_matter() -> None:
+    samples = blobs((9, 7, 5))
+    found = search(samples.x, samples.y, [2, 0, 4])
+    order = torch.randperm(len(samples), generator=generator(1))
+    shuffled = search(samples.x[order], samples.y[order], [2, 0, 4])
+    assert torch.equal(order[shuffled.index], found.index[order])
+
+
+@given(problems())
+def test_neighbourhoods_are_the_papers(problem: Problem) -> None:
+    v, y, k = problem.v, problem.y, problem.k
+    found = search(v, y, k)
+    assert found.index.shape == (len(v), max(k) + 1)
+    for i in range(len(v)):
+        theirs = paper.neighborhood(v.double(), y, i, k[int(y[i])])
+        ours = found.index[i][found.mask[i]].tolist()
+        assert len(ours) == len(theirs)
+        far = [[float((v[i] - v[j]).norm()) for j in one] for one in (ours, theirs)]
+        assert far[0] == pytest.approx(far[1], abs=1e-5)  # ties: any of the tied will do
+
+
+@given(problems())
+def test_distances_are_those_of_scikit_learn_with_ties(problem: Problem) -> None:
+    v, y, k = problem.v, problem.y, problem.k
+    for memory in (TINY, 2**20):
+        ours = distances(v, search(v, y, k, memory=memory)).numpy()
+        np.testing.assert_allclose(ours, by_sklearn(v, y, k), atol=1e-5)

@@ -1,0 +1,108 @@
+"""𝒵′: its rows, its weights on the simplex, and that it is a table of indices."""
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import paper_loops as paper
+from deep_oversampling import TrainingError
+from deep_oversampling.oversampling import sample_simplex, total_variance
+from strategies import Problem, problems
+from toy import blobs, generator, overloaded
+
+
+@given(problems())
+def test_rows_are_the_papers(problem: Problem) -> None:
+    """Σ r_j m_j rows, every sample r_j times, with the neighbourhood that the loops select."""
+    z = overloaded(problem.samples, problem.v, problem.k, problem.r)
+    rows = paper.overload(problem.v.double(), problem.y, problem.k, problem.r)
+    assert len(z) == len(rows) == sum(r * m for r, m in zip(problem.r, problem.counts, strict=True))
+    presented = Counter(z.anchor.tolist())
+    assert presented == Counter(i for i, _ in rows)
+    assert all(presented[i] == problem.r[int(j)] for i, j in enumerate(problem.y))
+    sizes = z.neighborhoods.mask[z.anchor].sum(1).tolist()
+    expected = Counter((i, len(members)) for i, members in rows)
+    assert Counter(zip(z.anchor.tolist(), sizes, strict=True)) == expected
+
+
+@given(problems())
+def test_batches_carry_what_the_table_points_to(problem: Problem) -> None:
+    z = overloaded(problem.samples, problem.v, problem.k, problem.r)
+    rows = torch.randperm(len(z), generator=generator())[:5]
+    batch = z[rows]
+    for b, row in enumerate(rows.tolist()):
+        i = int(z.anchor[row])
+        assert torch.equal(batch.x[b], problem.v[i])
+        assert batch.y[b] == problem.y[i]
+        assert torch.equal(batch.v[b, 0], problem.v[i])
+        assert torch.equal(batch.v[b], problem.v[z.neighborhoods.index[i]])
+        assert torch.equal(batch.w[b], z.w[row])
+        assert torch.equal(batch.mask[b], z.neighborhoods.mask[i])
+    assert batch.variance == z.variance
+
+
+def test_no_sample_is_copied() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [0, 0, 3], [1, 1, 50])
+    assert len(z) > len(samples)
+    assert z.samples.x.data_ptr() == samples.x.data_ptr()
+    assert z.v.data_ptr() == samples.x.data_ptr()
+    assert len(z.neighborhoods.index) == len(samples)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=20))
+def test_weights_lie_on_the_simplex_of_the_members(rows: list[list[bool]]) -> None:
+    mask = torch.tensor(rows)
+    mask[:, 0] = True  # x itself is always a member
+    w = sample_simplex(mask, generator())
+    assert (w >= 0).all()
+    assert (w[~mask] == 0).all()
+    torch.testing.assert_close(w.sum(1), torch.ones(len(mask)))
+
+
+@pytest.mark.parametrize("members", [1, 2, 4, 11])
+def test_weights_have_the_moments_of_the_uniform_dirichlet(members: int) -> None:
+    """Mean 1/K, variance (K−1)/(K²(K+1)), covariance −1/(K²(K+1)) (R6)."""
+    draws = 40_000
+    mask = torch.ones(draws, members + 1, dtype=torch.bool)
+    mask[:, -1] = False
+    w = sample_simplex(mask, generator())[:, :-1].double()
+    few = 5 / draws**0.5 / members  # five standard errors, generously
+    torch.testing.assert_close(w.mean(0), torch.full_like(w[0], 1 / members), atol=few, rtol=0)
+    uniform = (torch.eye(members) * members - 1) / (members**2 * (members + 1))
+    covariance = torch.cov(w.T, correction=0).view(members, members)
+    torch.testing.assert_close(covariance, uniform.double(), atol=few, rtol=0)
+
+
+def test_rows_of_one_sample_get_different_weights() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [2, 2, 2], [3, 3, 3])
+    assert len(torch.unique(z.w, dim=0)) == len(z)
+
+
+def test_weights_depend_on_the_generator_alone() -> None:
+    mask = torch.ones(4, 3, dtype=torch.bool)
+    assert torch.equal(sample_simplex(mask, generator(1)), sample_simplex(mask, generator(1)))
+    assert not torch.equal(sample_simplex(mask, generator(1)), sample_simplex(mask, generator(2)))
+
+
+def test_unweighted_members_all_weigh_one() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [0, 1, 3], [1, 1, 2], weighted=False)
+    assert torch.equal(z.w, z.neighborhoods.mask[z.anchor].float())
+
+
+@given(problems())
+def test_total_variance_is_the_mean_squared_distance_from_the_mean(problem: Problem) -> None:
+    found = total_variance(problem.v.double())
+    torch.testing.assert_close(found, paper.total_variance(problem.v.double()))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.7, 1e5])
+@pytest.mark.parametrize("m", [2, 7, 1000])
+def test_collapsed_embeddings_are_named(value: float, m: int) -> None:
+    with pytest.raises(TrainingError, match=f"must differ between samples, found all {m} alike"):
+        total_variance(torch.full((m, 3), value))
