@@ -11,16 +11,34 @@ from pathlib import Path
 import numpy as np
 
 
+def holds(line: dict[str, object], condition: str) -> bool:
+    """``name=value`` (null for none) or ``name<number``."""
+    name, sign, value = condition.partition("<") if "<" in condition else condition.partition("=")
+    found = line.get(name)
+    if sign == "<":
+        return isinstance(found, int | float) and found < float(value)
+    return found in (value, None if value == "null" else _number(value))
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--rows", nargs="+", default=["set", "method"])
     parser.add_argument("--column")
     parser.add_argument("--measure", default="f1")
+    parser.add_argument("--only", nargs="*", default=[], help="such as limit=0.3 seed<3")
+    parser.add_argument("--means", action="store_true", help="without the deviations")
     options = parser.parse_args()
     cells, columns = defaultdict(lambda: defaultdict(list)), []
     for line in (json.loads(text) for file in options.file for text in file.open()):
-        if "header" in line:
+        if "header" in line or not all(holds(line, condition) for condition in options.only):
             continue
         column = str(line.get(options.column, options.measure))
         columns = columns if column in columns else [*columns, column]
@@ -31,11 +49,11 @@ def main() -> None:
     for row, found in cells.items():
         texts = []
         for column in columns:
-            values = np.array(found.get(column, np.empty((0, 2))))
+            values = np.array(found.get(column) or [[np.nan, np.nan]])
             mean, sd = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else (0, 0)
             pairs = zip(mean, sd, strict=True)
-            texts.append(" / ".join(f"{m:.3f} ± {s:.3f}" for m, s in pairs))
-            texts[-1] += f" ({len(values)})"
+            shown = [f"{m:.3f}" + ("" if options.means else f" ± {s:.3f}") for m, s in pairs]
+            texts.append(" / ".join(shown).replace("0.", ".") if column in found else "–")
         print("| " + " | ".join([*row, *texts]) + " |")
 
 

@@ -29,10 +29,9 @@ def spread(v: Tensor, y: Tensor, n: int) -> Spread:  # (m, d), (m,)
 
     Every class counts the same, however few samples it has.
     """
-    one_hot = torch.nn.functional.one_hot(y, n).to(v.dtype)  # (m, n)
-    counts = one_hot.sum(0).clamp(min=1)
-    means = one_hot.T @ v / counts.unsqueeze(1)
-    within = one_hot.T @ (v - means[y]).square().sum(1) / counts
+    counts = torch.bincount(y, minlength=n).clamp(min=1)
+    means = v.new_zeros(n, v.shape[1]).index_add(0, y, v) / counts.unsqueeze(1)
+    within = v.new_zeros(n).index_add(0, y, (v - means[y]).square().sum(1)) / counts
     between = (means - means.mean(0)).square().sum(1)
     return Spread(float(within.mean()), float(between.mean()))
 

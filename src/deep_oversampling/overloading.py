@@ -44,9 +44,10 @@ def in_class_neighbors(
     """
     width = int(k.max())  # K
     index = torch.arange(len(v), device=v.device).unsqueeze(1).repeat(1, width + 1)
-    for j, k_j in enumerate(k.tolist()):
+    counts = torch.bincount(y, minlength=len(k)).tolist()
+    classes = torch.split(y.argsort(stable=True), counts)  # the rows of each class
+    for k_j, members in zip(k.tolist(), classes, strict=True):
         if k_j > 0:  # line 11: classes without overloading need no search
-            members = (y == j).nonzero().flatten()
             index[members, 1 : k_j + 1] = members[_nearest(v[members], k_j, memory)]
     columns = torch.arange(width + 1, device=v.device)
     mask = columns <= k.to(v.device)[y].unsqueeze(1)
