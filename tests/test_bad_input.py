@@ -141,3 +141,9 @@ def test_embeddings_that_are_not_finite_are_named() -> None:
 def test_training_errors_are_runtime_errors() -> None:
     assert issubclass(TrainingError, RuntimeError)
     assert issubclass(TrainingError, DOSError)
+
+
+def test_an_optimiser_itself_is_refused() -> None:
+    network = small()
+    with pytest.raises(InputError, match=r"optimizer must be a function .* found SGD"):
+        train(network, blobs(), optimizer=SGD(network.parameters(), lr=0.1))

@@ -47,20 +47,25 @@ def fit(
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
 ) -> History:
     """Train f and g together on fresh synthetic targets every round; the network is changed."""
+    if not callable(optimizer):
+        raise InputError(
+            "optimizer must be a function that makes one from parameters, such as "
+            f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
+        )
     plan, batch_size = _check(samples, plan, rounds, initial_rounds, batch_size, pull, pull_limit)
     rng = streams(seed)
     network.to(pick_device(device))
     samples = samples.to(network.device)
     _check_outputs(network, samples)
-    steps = optimizer(network.parameters())
-    scheduler = schedule(steps) if schedule else None
+    stepper = optimizer(network.parameters())
+    scheduler = schedule(stepper) if schedule else None
     history, last_good = History(), LastGood(network)
 
     def train(task: str, table: Table, objective: Objective) -> None:
         start, t = time.perf_counter(), len(history.rounds)
         last_good.keep(f"round {t + 1} ({task}-task)")
         ell_g, ell_f = train_round(
-            network, table, objective, steps, batch_size=batch_size, generator=rng("training", t)
+            network, table, objective, stepper, batch_size=batch_size, generator=rng("training", t)
         )
         if scheduler:
             scheduler.step()
