@@ -5,7 +5,17 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from deep_oversampling import DOSError, InputError, Network, Plan, Samples, TrainingError, embed
+from deep_oversampling import (
+    DOSError,
+    InputError,
+    Network,
+    Plan,
+    Samples,
+    TrainingError,
+    embed,
+    fit,
+    lenet,
+)
 from toy import blobs, small, train, weights
 
 
@@ -17,8 +27,9 @@ from toy import blobs, small, train, weights
         ({"initial_rounds": -1}, "initial_rounds at least 0, found rounds=1, initial_rounds=-1"),
         ({"batch_size": 39}, "between 1 and the number of samples, found 39 for 38 samples"),
         ({"batch_size": 0}, "found 0 for 38 samples"),
-        ({"pull": -1.0, "pull_limit": 0.3}, "0 or more, found pull=-1.0, pull_limit=0.3"),
+        ({"pull": -1.0, "pull_limit": 0.3}, "0 or more .* found pull=-1.0, pull_limit=0.3"),
         ({"pull": float("nan")}, "found pull=nan"),
+        ({"pull": float("inf")}, "and finite .* found pull=inf"),
         ({"pull_limit": -0.1}, r"found pull=[\d.]+, pull_limit=-0.1"),
         ({"pull_limit": float("nan")}, "pull_limit=nan"),
         ({"plan": Plan.plain(2)}, "found a plan for 2 classes and data of 3"),
@@ -147,3 +158,21 @@ def test_an_optimiser_itself_is_refused() -> None:
     network = small()
     with pytest.raises(InputError, match=r"optimizer must be a function .* found SGD"):
         train(network, blobs(), optimizer=SGD(network.parameters(), lr=0.1))
+
+
+def test_samples_that_the_network_cannot_take_are_told_before_training() -> None:
+    whole = Samples(torch.randint(0, 9, (12, 4)), [0] * 6 + [1] * 6)  # int64: passed as they are
+    with pytest.raises(InputError, match=r"samples of shape \(4,\) and type torch.int64"):
+        train(small(n=2), whole)
+
+
+def test_images_too_small_for_their_convolutions_are_refused() -> None:
+    with pytest.raises(InputError, match=r"large enough for its convolutions, found \(1, 28, 28\)"):
+        lenet((1, 28, 28), 3, "C6-C6-C6-F8")
+
+
+def test_the_clamping_warning_points_at_the_callers_line() -> None:
+    samples = Samples(torch.rand(8, 4), [0] * 6 + [1] * 2)
+    with pytest.warns(UserWarning, match="class '1' has 2") as caught:
+        fit(small(n=2), samples, rounds=1, device="cpu")
+    assert caught[0].filename == __file__

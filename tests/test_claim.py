@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from deep_oversampling import DOSClassifier, Plan, Samples, mlp
 from deep_oversampling.data.imbalance import drop_from_classes
+from deep_oversampling.demo import run_demo
 from deep_oversampling.history import Spread
 from deep_oversampling.seeding import streams
 from toy import train
@@ -85,3 +86,11 @@ def test_dos_finds_more_of_the_minority_than_plain_training() -> None:
     dos = [minority_recall(seed) for seed in range(3)]
     plain = [minority_recall(seed, minority=None, k=0) for seed in range(3)]  # Plan.plain
     assert np.mean(dos) > np.mean(plain) + 0.02
+
+
+@pytest.mark.slow
+def test_demo_shows_dos_ahead_of_the_plain_network() -> None:
+    found = run_demo()  # as ``dos demo`` runs it
+    f1 = {method: found[method]["minority"]["f1"] for method in found}
+    assert f1["dos"] > f1["cnn"]
+    assert f1["dos"] > f1["random_oversampling"]

@@ -129,3 +129,8 @@ def test_input_errors_are_value_errors() -> None:
     """So that code which knows nothing of this package can catch them."""
     assert issubclass(InputError, ValueError)
     assert issubclass(InputError, DOSError)
+
+
+def test_big_endian_arrays_are_read() -> None:
+    x = np.arange(6, dtype=">f4").reshape(3, 2)
+    assert Samples(x, np.array([0, 1, 1], dtype=">i8")).x.tolist() == x.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 
@@ -10,7 +11,7 @@ from torch import nn
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .errors import InputError
+from .errors import DOSError, InputError
 from .history import History, Round, spread
 from .metrics import measure
 from .network import Network, embed, pick_device, predict
@@ -52,7 +53,10 @@ def fit(
             "optimizer must be a function that makes one from parameters, such as "
             f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
         )
-    plan, batch_size = _check(samples, plan, rounds, initial_rounds, batch_size, pull, pull_limit)
+    _check(samples, rounds, initial_rounds, batch_size, pull, pull_limit)
+    counts, batch_size = samples.class_counts, batch_size or min(60, len(samples))
+    plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
+    plan = plan.fitted_to(counts, samples.classes)
     rng = streams(seed)
     network.to(pick_device(device))
     samples = samples.to(network.device)
@@ -98,14 +102,13 @@ def _scores(network: Network, data: Samples, plan: Plan) -> dict[str, dict[str, 
 
 def _check(
     samples: Samples,
-    plan: Plan | None,
     rounds: int,
     initial_rounds: int | None,
     batch_size: int | None,
     pull: float,
     pull_limit: float | None,
-) -> tuple[Plan, int]:
-    """Every argument at the door; the plan and batch size that will be used."""
+) -> None:
+    """Every number at the door."""
     if rounds < 1 or (initial_rounds or 0) < 0:
         raise InputError(
             "rounds must be at least 1 and initial_rounds at least 0, found "
@@ -116,17 +119,24 @@ def _check(
             f"batch_size must lie between 1 and the number of samples, found {batch_size} "
             f"for {len(samples)} samples; pass a smaller one or leave it out"
         )
-    if not pull >= 0 or (pull_limit is not None and not pull_limit >= 0):
+    if not 0 <= pull < math.inf or not 0 <= (pull_limit or 0) < math.inf:
         raise InputError(
-            f"pull and pull_limit must be 0 or more, found pull={pull}, pull_limit={pull_limit}"
+            "pull and pull_limit must be 0 or more and finite (pull_limit=None for no limit), "
+            f"found pull={pull}, pull_limit={pull_limit}"
         )
-    counts = samples.class_counts
-    plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
-    return plan.fitted_to(counts, samples.classes), batch_size or min(60, len(samples))
 
 
 def _check_outputs(network: Network, samples: Samples) -> None:
-    outputs = predict(network, samples.x[:1]).shape[1]
+    """One sample through the network, so that a misfit is told before the first round."""
+    try:
+        outputs = predict(network, samples.x[:1]).shape[1]
+    except DOSError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise InputError(
+            f"the network must take samples of shape {tuple(samples.x.shape[1:])} and type "
+            f"{samples.x.dtype} (uint8 becomes float, other integers stay), found: {error}"
+        ) from error
     if outputs != samples.n:
         raise InputError(
             f"the network must have one output for each of the {samples.n} classes, found "

@@ -55,6 +55,11 @@ def lenet(
                 parts[side] += [nn.Conv2d(size, out, kernel, padding=padding), nn.ReLU()]
                 parts[side] += [nn.MaxPool2d(2)]
                 height, width = ((s + 2 * padding - kernel + 1) // 2 for s in (height, width))
+                if min(height, width) < 1:
+                    raise InputError(
+                        f"an image must be large enough for its convolutions, found {image} "
+                        f"for {layers}; use fewer of them"
+                    )
             else:
                 if not flat:
                     size, flat = size * height * width, True

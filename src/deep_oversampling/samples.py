@@ -104,7 +104,8 @@ def _as_tensor(values: Any, name: str) -> Tensor:
     with warnings.catch_warnings():
         # a read-only array, memory-mapped for example, is welcome: samples are never written to
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(np.ascontiguousarray(array))
+        # torch knows the machine's own byte order only
+        return torch.from_numpy(np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
 
 
 def _as_labels(values: Any) -> Tensor:
