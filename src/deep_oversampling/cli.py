@@ -52,8 +52,12 @@ def demo(
     Four of the ten classes, drawn by the seed, lose 90 % of their training samples. Needs no
     download.
     """
-    from .demo import METHODS, run_demo  # torch and scikit-learn: only when they are needed
+    import torch  # here, so that help and errors need not wait for it
 
+    from .demo import METHODS, run_demo
+
+    torch.set_num_threads(1)  # so small a network gains nothing from threads on a free machine,
+    # and on a busy one they wait for each other many times longer than they work
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
