@@ -35,7 +35,9 @@ def test_table_shows_what_the_json_says() -> None:
     for groups in found.values():
         for measured in groups.values():
             for m in MEASURES:
-                assert f"{measured[m]:.3f} ± {measured[f'{m}_sd']:.3f}" in table
+                text = f"{measured[m]:.3f} ± {measured[f'{m}_sd']:.3f}"
+                assert text.replace("0.", ".") in table
+    assert max(map(len, table.splitlines())) <= 80
     for title in ("CNN", "random over-sampling", "DOS", "minority", "majority"):
         assert title in table
 

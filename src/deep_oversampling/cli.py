@@ -7,6 +7,7 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -75,18 +76,20 @@ def demo(
         print(json.dumps(result, indent=2))
         return
     plural = "s" if trials > 1 else ""
-    table = Table(title=f"Digits, four classes reduced by 90 %: {trials} trial{plural}, mean ± sd")
-    for heading in ("classes", "method", "precision", "recall", "F1", "AUPRC"):
-        table.add_column(heading, justify="left" if heading in ("classes", "method") else "right")
+    title = f"Digits, four classes reduced by 90 %: {trials} trial{plural}, mean ± sd"
+    table = Table(title=title, box=SIMPLE, pad_edge=False)  # fits 80 columns
+    for heading in ("", "precision", "recall", "F1", "AUPRC"):
+        table.add_column(heading, justify="right" if heading else "left", overflow="fold")
     for group in ("minority", "majority"):
+        table.add_row(f"[bold]{group} classes")
         for method in METHODS:
             measured = result[method][group]
             cells = [
-                f"{measured[m]:.3f} ± {measured[f'{m}_sd']:.3f}"
+                f"{measured[m]:.3f} ± {measured[f'{m}_sd']:.3f}".replace("0.", ".")
                 for m in ("precision", "recall", "f1", "auprc")
             ]
-            table.add_row(group, TITLES[method], *cells, end_section=method == METHODS[-1])
-    Console(width=None if sys.stdout.isatty() else 100).print(table)
+            table.add_row(TITLES[method], *cells, end_section=method == METHODS[-1])
+    Console().print(table)
 
 
 def main() -> None:
