@@ -4,13 +4,16 @@ Each member has its own subset, plan, learning rate, λ and draws; objective, ov
 draws are the library's own, so a member does what ``fit`` would do for it alone.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
+from torch.optim import SGD
 
-from deep_oversampling import Network, Normalize, Plan, Samples, lenet
+from deep_oversampling import DOSError, Network, Normalize, Plan, Samples, fit, lenet
 from deep_oversampling.data.imbalance import drop_from_classes
 from deep_oversampling.overloading import Neighborhoods
 from deep_oversampling.oversampling import MicroClusters, oversample
@@ -121,6 +124,38 @@ def train(
         network.to(device)
         for n, parameter in network.named_parameters():
             parameter.data.copy_(parameters[n][e])
+    return networks, minorities
+
+
+def train_alone(
+    pool: Samples,
+    members: list[Member],
+    *,
+    p: float,
+    rounds: int,
+    batch_size: int,
+    limit: float | None,
+    scale: float = 1.0,
+) -> tuple[list[Network], list[list[int]]]:
+    """The same one by one, with ``fit``: faster than a stack where there is no GPU."""
+    networks, minorities = [], []
+    for member in members:
+        subset, plan, minority, network = imbalanced(pool, member, p, scale=scale)
+        with suppress(DOSError):  # a lost one is judged with the weights it is left with
+            fit(
+                network,
+                subset,
+                plan,
+                rounds=rounds,
+                batch_size=batch_size,
+                pull=member.pull,
+                pull_limit=limit,
+                optimizer=partial(SGD, lr=member.lr, momentum=0.9),
+                seed=member.seed,
+                device=pool.x.device,
+            )
+        networks.append(network)
+        minorities.append(minority)
     return networks, minorities
 
 

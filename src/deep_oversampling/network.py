@@ -140,7 +140,7 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 
-def embed(network: Network, x: Tensor, *, batch_size: int = 1024) -> Tensor:  # (m, d)
+def embed(network: Network, x: Tensor, *, batch_size: int = 256) -> Tensor:  # (m, d)
     """v_i = f(x_i) for every sample: evaluation mode, no gradient, in chunks."""
     v = _in_chunks(network, network.embed, x, batch_size)
     if not bool(v.isfinite().all()):
@@ -152,7 +152,7 @@ def embed(network: Network, x: Tensor, *, batch_size: int = 1024) -> Tensor:  # 
     return v
 
 
-def predict(network: Network, x: Tensor, *, batch_size: int = 1024) -> Tensor:  # (m, n)
+def predict(network: Network, x: Tensor, *, batch_size: int = 256) -> Tensor:  # (m, n)
     """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
     return _in_chunks(network, network, x, batch_size).softmax(1)
 
