@@ -8,6 +8,7 @@ SVHN trains on the 63,257 images that did not validate the rule.
 """
 
 import argparse
+import inspect
 import json
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -47,7 +48,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    write_header(options.out, judged_on="test")
+    defaults = {name: p.default for name, p in inspect.signature(fit).parameters.items()}
+    chosen = {name: defaults[name] for name in ("pull", "pull_limit")}
+    write_header(options.out, judged_on="test", k=5, processes=options.processes, **chosen)
     jobs: list[Job] = [
         (name, Member(seed, 0.01, method), options.data)
         for name in options.sets
