@@ -241,3 +241,30 @@ def test_device_is_the_one_asked_for() -> None:
     train(network, blobs(), device="cpu")
     assert network.device == torch.device("cpu")
     assert Network(nn.Flatten(), nn.Identity()).device == torch.device("cpu")
+
+
+class Softmaxed(nn.Module):
+    """A model that goes on after its head, as many tutorials have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.fc = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.body(x).relu()).log_softmax(1)
+
+
+def test_a_model_that_goes_on_after_its_head_is_refused_by_an_example() -> None:
+    model = Softmaxed()
+    with pytest.raises(InputError, match="head must be the last thing the model computes"):
+        Network.from_model(model, example=torch.rand(5, 4))
+    assert model.training
+
+
+def test_an_example_leaves_model_and_statistics_alone() -> None:
+    model, x = ResNet(), images().x[:4].float()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    network = Network.from_model(model, example=x)
+    assert model.training
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert {id(p) for p in network.parameters()} == {id(p) for p in model.parameters()}

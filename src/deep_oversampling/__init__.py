@@ -9,6 +9,7 @@ from .metrics import Report, measure
 from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
 from .plan import Plan
+from .probes import knn_probe, logistic_probe
 from .samples import Samples
 
 __version__ = "0.1.0"
@@ -26,8 +27,10 @@ __all__ = [
     "TrainingError",
     "embed",
     "fit",
+    "knn_probe",
     "lenet",
     "load_weights",
+    "logistic_probe",
     "measure",
     "mlp",
     "predict",

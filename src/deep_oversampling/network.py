@@ -79,18 +79,23 @@ class Network(nn.Module):
 
     @classmethod
     def from_model(
-        cls, model: nn.Module, head: str = "fc", *, normalize: nn.Module | None = None
+        cls,
+        model: nn.Module,
+        head: str = "fc",
+        *,
+        normalize: nn.Module | None = None,
+        example: Tensor | None = None,  # a batch the model takes, to check the split with
     ) -> Network:
         """Split a model that exists at its last layer, ``head`` (a dotted path).
 
         What the model feeds to its head is the embedding. The model itself is left as it is and
         shares its parameters with the network: training one trains both. The head must be the
-        last thing the model computes; what it does after the head (a softmax, say) is applied
-        to the embedding instead, so leave it out of the model.
+        last thing the model computes; what it does after the head (a softmax, say) would be done
+        to the embedding instead. With an ``example`` that is checked.
 
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        >>> network = Network.from_model(model, head="2")
         >>> x = torch.rand(5, 4)
+        >>> network = Network.from_model(model, head="2", example=x)
         >>> torch.equal(network(x), model(x))
         True
         """
@@ -101,7 +106,10 @@ class Network(nn.Module):
                 f"head must be the dotted path of a module of the model, found {head!r}; "
                 f"near ones: {', '.join(map(repr, near))}"
             )
-        return cls(_with_identity_at(model, head), model.get_submodule(head), normalize)
+        embedder, classifier = _with_identity_at(model, head), model.get_submodule(head)
+        if example is not None:
+            _check_split(model, nn.Sequential(embedder, classifier), example)
+        return cls(embedder, classifier, normalize)
 
     @property
     def device(self) -> torch.device:
@@ -131,6 +139,21 @@ def _with_identity_at(model: nn.Module, path: str) -> nn.Module:
     child = model.get_submodule(name)
     twin._modules[name] = _with_identity_at(child, rest) if rest else nn.Identity()
     return twin
+
+
+def _check_split(model: nn.Module, split: nn.Module, example: Tensor) -> None:
+    was_training = model.training
+    model.eval()  # batch norm and dropout would differ from call to call
+    try:
+        with torch.no_grad():
+            expected, found = model(example), split(example)
+    finally:
+        model.train(was_training)
+    if expected.shape != found.shape or not torch.allclose(expected, found, rtol=1e-3, atol=1e-5):
+        raise InputError(
+            "head must be the last thing the model computes, found that the model goes on after "
+            "it; leave that out of the model (the loss takes logits, so no softmax is needed)"
+        )
 
 
 def pick_device(device: torch.device | str | None = None) -> torch.device:
