@@ -48,9 +48,9 @@ def _trial(seed: int, rounds: int, on_training: Callable[[], None]) -> Trial:
     rng = streams(seed)
     images, labels = load_digits(return_X_y=True)
     digits = Samples((images * 15).astype(np.uint8).reshape(-1, 1, 8, 8), labels)
-    order = torch.randperm(len(digits), generator=rng("split"))
+    order = torch.randperm(len(digits), generator=rng("demo", "split"))
     pool, test = digits[order[: len(order) // 2]], digits[order[len(order) // 2 :]]
-    kept, reduced = drop_from_classes(pool, 0.9, generator=rng("imbalance"))
+    kept, reduced = drop_from_classes(pool, 0.9, generator=rng("demo", "imbalance"))
     train = pool[kept]
     plan = Plan.for_minority(train.class_counts, reduced)
     plans = (Plan.plain(train.n), plan.without_neighbours(), plan)
