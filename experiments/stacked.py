@@ -128,14 +128,7 @@ def train(
 
 
 def train_alone(
-    pool: Samples,
-    members: list[Member],
-    *,
-    p: float,
-    rounds: int,
-    batch_size: int,
-    limit: float | None,
-    scale: float = 1.0,
+    pool: Samples, members: list[Member], *, p: float, limit: float | None, scale=1.0, **settings
 ) -> tuple[list[Network], list[list[int]]]:
     """The same one by one, with ``fit``: faster than a stack where there is no GPU."""
     networks, minorities = [], []
@@ -146,13 +139,12 @@ def train_alone(
                 network,
                 subset,
                 plan,
-                rounds=rounds,
-                batch_size=batch_size,
                 pull=member.pull,
                 pull_limit=limit,
                 optimizer=partial(SGD, lr=member.lr, momentum=0.9),
                 seed=member.seed,
                 device=pool.x.device,
+                **settings,  # rounds, batch_size
             )
         networks.append(network)
         minorities.append(minority)
