@@ -20,6 +20,8 @@ PROJECT = PACKAGE.parents[1]
 ORDER = [
     "errors",
     "seeding",
+    "views",
+    "augmentation",
     "samples",
     "plan",
     "network",
@@ -54,7 +56,8 @@ MAY_IMPORT = {
     "plan": {"errors"},  # not samples, not embeddings
     "oversampling": {"errors", "overloading", "plan", "samples"},  # owns no seed
     "metrics": {"errors"},
-    "data": {"errors", "samples", "seeding"},  # not that classes are treated differently
+    # not that classes are treated differently
+    "data": {"errors", "samples", "seeding", "views", "augmentation"},
 }
 
 FILES = sorted(PACKAGE.rglob("*.py"))

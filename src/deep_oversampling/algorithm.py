@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from .augmentation import Augmentation
 from .errors import DOSError, InputError
 from .history import History, Round, spread
 from .metrics import measure
@@ -42,6 +43,7 @@ def fit(
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
+    augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
     validation: Samples | None = None,
     on_round: Callable[[Round], None] | None = None,
     seed: int = 0,
@@ -69,7 +71,13 @@ def fit(
         start, t = time.perf_counter(), len(history.rounds)
         last_good.keep(f"round {t + 1} ({task}-task)")
         ell_g, ell_f = train_round(
-            network, table, objective, stepper, batch_size=batch_size, generator=rng("training", t)
+            network,
+            table,
+            objective,
+            stepper,
+            batch_size=batch_size,
+            generator=rng("training", t),
+            augment=augment,
         )
         if scheduler:
             scheduler.step()

@@ -18,25 +18,27 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from .algorithm import fit
+from .augmentation import Augmentation
 from .errors import InputError
 from .models import lenet, mlp
 from .network import Network, Normalize, embed, predict
 from .plan import Plan
-from .samples import Samples
+from .samples import Samples, as_tensor
 from .seeding import isolated, streams
+from .views import View
 
 __all__ = ["DOSClassifier"]
 
-# What every method asks of X: numbers, float32 or uint8 (anything else becomes float32), and
-# writeable, because torch warns about arrays that are not (scikit-learn then makes a copy).
-_AT_THE_DOOR = {"dtype": [np.float32, np.uint8], "allow_nd": True, "force_writeable": True}
+# What every method asks of X: numbers, float32 or uint8; anything else becomes float32. A
+# read-only array is welcome: X is never written to, and a memory-mapped one is not copied.
+_AT_THE_DOOR = {"dtype": [np.float32, np.uint8], "allow_nd": True}
 
 
 class DOSClassifier(
@@ -49,7 +51,8 @@ class DOSClassifier(
 
     X holds feature vectors (m, d) or images (m, h, w) and (m, c, h, w); a single channel may be
     left out, the network sees (m, 1, h, w). uint8 images stay uint8; everything else becomes
-    float32. y holds labels of any type.
+    float32. y holds labels of any type. What `load` makes of a folder of pictures goes in as
+    ``fit(train.x, train.labels)`` and is read in batches, however large it is.
 
     ``network`` is a `Network`, which is copied with the weights it has, or a function that
     makes one from the shape of a sample and the number of classes. Left out, it is a LeNet for
@@ -88,6 +91,7 @@ class DOSClassifier(
         pull_limit: float | None = 0.3,
         weighted: bool = True,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
+        augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
         device: torch.device | str | None = None,  # cuda, mps or cpu, the first there is
         random_state: int | RandomState | None = 0,
     ) -> None:
@@ -103,16 +107,24 @@ class DOSClassifier(
         self.pull_limit = pull_limit
         self.weighted = weighted
         self.optimizer = optimizer
+        self.augment = augment
         self.device = device
         self.random_state = random_state
 
     def fit(
         self,
-        X: ArrayLike,  # (m, d), (m, h, w) or (m, c, h, w)
+        X: ArrayLike | View,  # (m, d), (m, h, w) or (m, c, h, w)
         y: ArrayLike,  # (m,)
     ) -> DOSClassifier:
         """Train a new network on X and y."""
-        array, labels = validate_data(self, X, y, **_AT_THE_DOOR)
+        x: NDArray[Any] | View
+        if isinstance(X, View):
+            x, labels = X, column_or_1d(y)
+            check_consistent_length(X, labels)
+            self.n_features_in_ = X.shape[1]
+        else:
+            array, labels = validate_data(self, X, y, **_AT_THE_DOOR)
+            x = _with_channels(array)
         check_classification_targets(labels)
         classes, indices = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -120,7 +132,7 @@ class DOSClassifier(
                 f"y must hold two or more classes, found 1 class, {classes.tolist()}, in "
                 f"{len(labels)} sample(s); add samples of another class"
             )
-        samples = Samples(_as_tensor(array), indices, [str(label) for label in classes])
+        samples = Samples(x, indices, [str(label) for label in classes])
         counts = samples.class_counts
         plan = self._plan(counts, classes.tolist()).fitted_to(counts, samples.classes)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -136,6 +148,7 @@ class DOSClassifier(
             pull_limit=self.pull_limit,
             weighted=self.weighted,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
+            augment=self.augment,
             seed=seed,
             device=self.device,
         )
@@ -144,31 +157,35 @@ class DOSClassifier(
         self._n_features_out = embed(network, samples.x[:1]).shape[1]  # d
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:  # (m,)
+    def predict(self, X: ArrayLike | View) -> NDArray[Any]:  # (m,)
         """The most probable label of every sample."""
         probabilities = self.predict_proba(X)
         labels: NDArray[Any] = self.classes_[probabilities.argmax(1)]
         return labels
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:  # (m, n)
+    def predict_proba(self, X: ArrayLike | View) -> NDArray[np.float32]:  # (m, n)
         """P(C|x) of every sample, in the order of ``classes_``."""
         x = self._checked(X)
         probabilities: NDArray[np.float32] = predict(self.network_, x).cpu().numpy()
         return probabilities
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:  # (m, d)
+    def transform(self, X: ArrayLike | View) -> NDArray[np.float32]:  # (m, d)
         """The embedding f(x) of every sample."""
         x = self._checked(X)
         embeddings: NDArray[np.float32] = embed(self.network_, x).cpu().numpy()
         return embeddings
 
-    def _checked(self, X: ArrayLike) -> Tensor:
+    def _checked(self, X: ArrayLike | View) -> Tensor | View:
         """X as the network of a fitted classifier takes it."""
         check_is_fitted(self, "network_")
-        vectors = len(self.input_shape_) == 1  # then scikit-learn compares the features itself
-        x = _as_tensor(validate_data(self, X, reset=False, ensure_2d=vectors, **_AT_THE_DOOR))
-        if self.input_dtype_ == torch.float32:
-            x = x.float()
+        x: Tensor | View
+        if isinstance(X, View):
+            x = X
+        else:
+            vectors = len(self.input_shape_) == 1  # then scikit-learn compares the features itself
+            array = validate_data(self, X, reset=False, ensure_2d=vectors, **_AT_THE_DOOR)
+            x = as_tensor(_with_channels(array), "X")
+            x = x.float() if self.input_dtype_ == torch.float32 else x
         if (tuple(x.shape[1:]), x.dtype) != (self.input_shape_, self.input_dtype_):
             raise InputError(
                 "every sample must have the shape and type of those in fit, "
@@ -223,13 +240,11 @@ class DOSClassifier(
         return tags
 
 
-def _as_tensor(array: NDArray[Any]) -> Tensor:
+def _with_channels(array: NDArray[Any]) -> NDArray[Any]:
     """Images with their channel axis; uint8 is for images only, features are just numbers."""
     if array.ndim == 3:
         array = array[:, np.newaxis]  # (m, h, w) -> (m, 1, h, w)
-    if array.ndim == 2:
-        array = array.astype(np.float32, copy=False)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return array.astype(np.float32, copy=False) if array.ndim == 2 else array
 
 
 def _small_network(samples: Samples, seed: int) -> Network:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import difflib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .errors import InputError, TrainingError
+from .views import View
 
 __all__ = ["Network", "Normalize", "embed", "pick_device", "predict"]
 
@@ -33,7 +35,7 @@ class Normalize(nn.Module):
         self.register_buffer("std", torch.as_tensor(std, dtype=torch.float32))
 
     @classmethod
-    def of(cls, x: Tensor) -> Normalize:
+    def of(cls, x: Tensor | View) -> Normalize:
         """Zero mean and unit deviation over x: per feature of (m, d), else per channel."""
         if not (x.is_floating_point() or x.dtype == torch.uint8):
             return cls()
@@ -42,7 +44,7 @@ class Normalize(nn.Module):
             shape[0] = x.shape[1]
         axes = [a for a in range(x.ndim) if a != 1] if x.ndim in (2, 4) else list(range(x.ndim))
         count, total, squares = 0.0, torch.zeros(()), torch.zeros(())
-        for part in torch.split(x, 4096):  # float64 sums, without a float copy of the whole set
+        for part in _chunks(x, 4096):  # float64 sums, without a float copy of the whole set
             part = (part / 255 if part.dtype == torch.uint8 else part).double()
             count += part.numel() / max(shape)
             total, squares = total + part.sum(axes), squares + part.square().sum(axes)
@@ -163,7 +165,7 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 
-def embed(network: Network, x: Tensor, *, batch_size: int = 256) -> Tensor:  # (m, d)
+def embed(network: Network, x: Tensor | View, *, batch_size: int = 256) -> Tensor:  # (m, d)
     """v_i = f(x_i) for every sample: evaluation mode, no gradient, in chunks."""
     v = _in_chunks(network, network.embed, x, batch_size)
     if not bool(v.isfinite().all()):
@@ -175,18 +177,20 @@ def embed(network: Network, x: Tensor, *, batch_size: int = 256) -> Tensor:  # (
     return v
 
 
-def predict(network: Network, x: Tensor, *, batch_size: int = 256) -> Tensor:  # (m, n)
+def predict(network: Network, x: Tensor | View, *, batch_size: int = 256) -> Tensor:  # (m, n)
     """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
     return _in_chunks(network, network, x, batch_size).softmax(1)
 
 
-def _in_chunks(network: Network, function: Any, x: Tensor, batch_size: int) -> Tensor:
+def _in_chunks(network: Network, function: Any, x: Tensor | View, batch_size: int) -> Tensor:
     was_training = network.training
     network.eval()
     try:
         with torch.no_grad():
-            return torch.cat(
-                [function(part.to(network.device)) for part in torch.split(x, batch_size)]
-            )
+            return torch.cat([function(part.to(network.device)) for part in _chunks(x, batch_size)])
     finally:
         network.train(was_training)
+
+
+def _chunks(x: Tensor | View, size: int) -> Iterator[Tensor]:
+    return (x[start : start + size] for start in range(0, len(x), size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator, Tensor
@@ -25,6 +25,10 @@ class MicroClusters:
     w: Tensor  # (b, K+1)     0 where padded
     mask: Tensor  # (b, K+1)     False where padded
     variance: Tensor  # ()           of the round's embeddings, the unit of squared distance (R5)
+
+    def with_x(self, x: Tensor) -> MicroClusters:
+        """The same targets for changed copies of the samples."""
+        return replace(self, x=x)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from .errors import InputError
+from .views import View
 
-__all__ = ["Samples"]
+__all__ = ["Samples", "as_tensor"]
 
 _SCAN = 4096  # samples looked at together when searching for NaN
 
@@ -24,21 +25,22 @@ class Samples:
     """m samples x of any shape and storage type, with class indices y out of n classes.
 
     ``x`` and ``y`` may be tensors, arrays or lists; uint8 images stay uint8 until they are in a
-    batch on the device. ``classes`` names the n classes; left out, they are "0", "1", ….
+    batch on the device. A `View` as ``x`` stays where it is stored, on disk for example, and only
+    batches of it come into memory. ``classes`` names the n classes; left out, they are "0", "1", ….
 
     >>> samples = Samples(torch.rand(5, 3), [0, 0, 1, 1, 1])
     >>> len(samples), samples.n, samples.class_counts.tolist()
     (5, 2, [2, 3])
     """
 
-    x: Tensor  # (m, …)
+    x: Tensor | View  # (m, …)
     y: Tensor  # (m,)   0 … n-1
     classes: tuple[str, ...]
 
     def __init__(
-        self, x: Tensor | ArrayLike, y: Tensor | ArrayLike, classes: Sequence[str] = ()
+        self, x: Tensor | View | ArrayLike, y: Tensor | ArrayLike, classes: Sequence[str] = ()
     ) -> None:
-        x, y = _as_tensor(x, "x"), _as_labels(y)
+        x, y = x if isinstance(x, View) else as_tensor(x, "x"), _as_labels(y)
         if x.ndim < 2:
             raise InputError(
                 f"x must be (samples, …) with at least two axes, found shape {tuple(x.shape)}; "
@@ -70,29 +72,45 @@ class Samples:
         return len(self.classes)
 
     @property
+    def labels(self) -> NDArray[np.str_]:  # (m,)
+        """The name of every sample's class: y for scikit-learn."""
+        names: NDArray[np.str_] = np.array(self.classes)[self.y.cpu().numpy()]
+        return names
+
+    @property
     def class_counts(self) -> Tensor:  # (n,)
         """m_j: the number of samples of each class."""
         return torch.bincount(self.y, minlength=self.n)
 
     def __getitem__(self, rows: Tensor) -> Samples:
-        """The samples at ``rows`` (indices or a mask), with the same n classes."""
+        """A batch: the samples at ``rows`` (indices or a mask), gathered; the same n classes."""
         return self._unchecked(self.x[rows], self.y[rows])
+
+    def subset(self, rows: Tensor) -> Samples:
+        """The samples at ``rows``; where x is a `View`, without reading any of them."""
+        x = self.x.select(rows) if isinstance(self.x, View) else self.x[rows]
+        return self._unchecked(x, self.y[rows])
+
+    def with_x(self, x: Tensor) -> Samples:
+        """The same labels for changed copies of the samples."""
+        return self._unchecked(x, self.y)
 
     def to(self, device: torch.device | str) -> Samples:
         return self._unchecked(self.x.to(device), self.y.to(device))
 
-    def _unchecked(self, x: Tensor, y: Tensor) -> Samples:
+    def _unchecked(self, x: Tensor | View, y: Tensor) -> Samples:
         """Samples that were checked when they first came in need it no second time."""
         other = object.__new__(Samples)
         other._set(x, y, self.classes)
         return other
 
-    def _set(self, x: Tensor, y: Tensor, classes: tuple[str, ...]) -> None:
+    def _set(self, x: Tensor | View, y: Tensor, classes: tuple[str, ...]) -> None:
         for field, value in (("x", x), ("y", y), ("classes", classes)):
             object.__setattr__(self, field, value)
 
 
-def _as_tensor(values: Any, name: str) -> Tensor:
+def as_tensor(values: Any, name: str) -> Tensor:
+    """Numbers in the type they have, without a copy where there is a way."""
     if isinstance(values, Tensor):
         return values.detach()
     array = np.asarray(values)
@@ -101,11 +119,13 @@ def _as_tensor(values: Any, name: str) -> Tensor:
             f"{name} must hold numbers, found an array of {array.dtype}; encode text and "
             "categories as numbers first"
         )
+    array = np.asarray(array, array.dtype.newbyteorder("="))  # torch knows the machine's own only
+    if any(step < 0 or step % array.itemsize for step in array.strides):  # nor reversed axes
+        array = np.ascontiguousarray(array)
     with warnings.catch_warnings():
         # a read-only array, memory-mapped for example, is welcome: samples are never written to
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        # torch knows the machine's own byte order only
-        return torch.from_numpy(np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
+        return torch.from_numpy(array)
 
 
 def _as_labels(values: Any) -> Tensor:
@@ -116,7 +136,7 @@ def _as_labels(values: Any) -> Tensor:
             "labels must be integer class indices 0, 1, …, found text or objects; encode them "
             "(sklearn.preprocessing.LabelEncoder) or use DOSClassifier, which takes any labels"
         )
-    y = _as_tensor(values, "y")
+    y = as_tensor(values, "y")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise InputError(
             f"labels must be integer class indices 0, 1, …, found {y.dtype}; "
@@ -134,7 +154,7 @@ def _as_labels(values: Any) -> Tensor:
     return y
 
 
-def _check_finite(x: Tensor) -> None:
+def _check_finite(x: Tensor | View) -> None:
     for start in range(0, len(x), _SCAN):
         good = x[start : start + _SCAN].isfinite().flatten(1).all(1)
         if not bool(good.all()):

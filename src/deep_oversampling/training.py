@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 
+from .augmentation import Augmentation
 from .errors import TrainingError
 from .losses import classifier_loss, embedding_loss, proximity, squared_errors, with_live_self
 from .network import Network
@@ -85,8 +86,11 @@ def train_round(
     *,
     batch_size: int,
     generator: Generator,
+    augment: Augmentation | None = None,
 ) -> tuple[float, float]:
     """Present every row of the table once; the means of ℓ_g and λℓ_f over the round.
+
+    With ``augment`` every presentation of a sample is a changed copy of its own.
 
     A step is a function of parameters, batch and draws alone: shapes are fixed and nothing is
     read back from the device until the round is over. Only then a loss or weight that is not
@@ -97,9 +101,14 @@ def train_round(
     losses = torch.empty(len(rows), 2, device=network.device)
     network.train()
     with isolated(generator):
+        draws = augment.draws if augment else 0
+        u = torch.rand(*rows.shape, draws, generator=generator).to(network.device)
         for step in range(len(rows)):
+            batch = table[rows[step]]
+            if augment:
+                batch = batch.with_x(augment(batch.x, u[step]))
             optimizer.zero_grad()
-            ell = (torch.stack(objective(network, table[rows[step]])) * share[step]).sum(1)
+            ell = (torch.stack(objective(network, batch)) * share[step]).sum(1)
             ell.sum().backward()
             optimizer.step()
             losses[step] = ell.detach()

@@ -1,0 +1,94 @@
+"""Samples that stay where they are: rows of a stored tensor, gathered when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
+
+__all__ = ["View"]
+
+_CHUNK = 1024  # rows that travel to another device together
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """x as an index: ``view[rows]`` is a tensor, and nothing else is read or copied.
+
+    What is stored may be larger than memory (a memory-mapped file); a view of it costs eight
+    bytes a sample. With a ``change``, sample i is ``change(stored[rows[i]], u[i])``: ten turned
+    copies of an image are one image and ten angles.
+
+    >>> view = View(torch.arange(8).view(4, 2), torch.tensor([3, 1, 1]))
+    >>> view.shape, view[1:].tolist()
+    (torch.Size([3, 2]), [[2, 3], [2, 3]])
+    """
+
+    stored: Tensor  # (M, …)
+    rows: Tensor  # (m,)        which of them, repeated or not
+    change: Callable[[Tensor, Tensor], Tensor] | None = None  # (b, …), (b, draws) -> (b, …)
+    u: Tensor | None = None  # (m, draws)  what the change of each sample depends on
+
+    @classmethod
+    def of(cls, stored: Tensor) -> View:
+        """All of what is stored, in its order."""
+        return cls(stored, torch.arange(len(stored), device=stored.device))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: Tensor | NDArray[Any] | slice | int) -> Tensor:
+        if isinstance(key, int):
+            return self[[key]][0]  # type: ignore[index]
+        picked = self.select(key)
+        x = picked.stored[picked.rows]
+        return x if picked.change is None else picked.change(x, picked.u)  # type: ignore[arg-type]
+
+    def select(self, key: Any) -> View:
+        """The samples at ``key`` (indices, a mask or a slice), still not gathered."""
+        if isinstance(key, np.ndarray):
+            key = torch.from_numpy(key)
+        if isinstance(key, Tensor):
+            key = key.to(self.rows.device)
+        u = None if self.u is None else self.u[key]
+        return View(self.stored, self.rows[key], self.change, u)
+
+    def to(self, device: torch.device | str) -> View:
+        """The same view of a copy on another device, which holds the rows in use, once each."""
+        device = torch.device(device)
+        if device == self.device or (device.type == self.device.type and device.index is None):
+            return self
+        used, rows = self.rows.unique(return_inverse=True)
+        stored = torch.empty((len(used), *self.shape[1:]), dtype=self.dtype, device=device)
+        for start in range(0, len(used), _CHUNK):
+            stored[start : start + _CHUNK] = self.stored[used[start : start + _CHUNK]].to(device)
+        u = None if self.u is None else self.u.to(device)
+        return View(stored, rows.to(device), self.change, u)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Everything gathered, for scikit-learn and NumPy; ``copy`` is made in any case."""
+        return np.asarray(self[:].cpu().numpy(), dtype)
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size((len(self.rows), *self.stored.shape[1:]))
+
+    @property
+    def ndim(self) -> int:
+        return self.stored.ndim
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.stored.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.stored.device
+
+    def is_floating_point(self) -> bool:
+        return self.stored.is_floating_point()
