@@ -1,0 +1,114 @@
+"""What was decoded once: folders of arrays that are whole or not there at all."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..errors import InputError
+
+__all__ = ["cache_folder", "data_folder", "kept", "remember", "remembered", "state_of"]
+
+log = logging.getLogger(__name__)
+
+_ABANDONED = 24 * 3600  # seconds after which a folder nobody writes to is a dead process's
+
+
+def data_folder(given: Path | str | None = None) -> Path:
+    """Where official files are: as given, else $DOS_DATA, else the platform's cache folder."""
+    return _folder(given, "DOS_DATA", "data")
+
+
+def cache_folder(given: Path | str | None = None) -> Path:
+    """Where decoded pictures are kept: as given, else $DOS_CACHE, else the platform's folder."""
+    return _folder(given, "DOS_CACHE", "decoded")
+
+
+def _folder(given: Path | str | None, variable: str, name: str) -> Path:
+    chosen = given or os.environ.get(variable)
+    if chosen:
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("deep-oversampling", appauthor=False)) / name
+
+
+def kept(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
+    """The folder ``key`` of the cache; where it is not there, ``make`` fills it.
+
+    It is filled under another name and renamed when it is whole, so a process that dies leaves
+    nothing that could be mistaken for it, and of two that fill it at once one wins and both are
+    right.
+    """
+    folder = cache / key
+    if folder.is_dir():
+        return folder
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        _sweep(cache)
+        part = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".part", dir=cache))
+    except OSError as error:
+        raise _unusable(cache, error) from None
+    try:
+        make(part)
+        try:
+            part.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
+    except OSError as error:
+        raise _unusable(cache, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def remember(cache: Path, state: str, folder: Path) -> None:
+    """Files in this state were decoded into that folder."""
+    note = cache / "states" / state
+    note.parent.mkdir(exist_ok=True)
+    part = note.with_suffix(f".{os.getpid()}.part")
+    part.write_text(folder.name)
+    part.replace(note)
+
+
+def remembered(cache: Path, state: str) -> Path | None:
+    """The folder that files in this state were decoded into, if it is still there."""
+    note = cache / "states" / state
+    folder = cache / note.read_text() if note.is_file() else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def state_of(files: Iterable[Path | str], *settings: object) -> str:
+    """Changes when a file is written to, renamed or replaced; reads none of them."""
+    digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    for file in files:
+        digest.update(os.fsencode(file))
+        try:
+            stat = os.stat(file)  # noqa: PTH116  a Path takes ten times as long to make
+        except OSError:  # a link to nothing: whoever reads it will say so
+            continue
+        digest.update(repr((stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)).encode())
+    return digest.hexdigest()
+
+
+def _sweep(cache: Path) -> None:
+    """Remove what processes that died long ago left half-done."""
+    for part in cache.glob("*.part"):
+        newest = max((f.stat().st_mtime for f in [part, *part.iterdir()]), default=0.0)
+        if time.time() - newest > _ABANDONED:
+            shutil.rmtree(part, ignore_errors=True)
+            log.info("removed %s, left behind by a process that died", part)
+
+
+def _unusable(cache: Path, error: OSError) -> InputError:
+    return InputError(
+        f"the cache folder must be writeable and have room, found at {cache}: {error}; free some "
+        "space there or choose another folder (cache=…, --cache or the variable DOS_CACHE)"
+    )

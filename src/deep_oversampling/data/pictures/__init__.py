@@ -1,0 +1,1 @@
+"""A user's own pictures: which there are, what size suits them, decoded once."""

@@ -1,0 +1,163 @@
+"""Pictures decoded once, in parallel, into a memory-mapped array that every later start reads.
+
+The array is kept under the fingerprint of what it was made from: the bytes of every file, the
+classes and the size asked for. A second start does not even read the files: it finds that their
+names, sizes and times are those it has seen before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from errno import ENOSPC
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...samples import Samples, as_tensor
+from ...views import View
+from ..cache import kept, remember, remembered, state_of
+from ..splits import Skipped, Splits
+from .listing import Listing
+from .picture import Header, Unreadable, read_picture
+from .survey import Look, Shape, check_size, choose_shape, look_at, warn_of_leaks
+from .workers import Progress, in_parallel
+
+__all__ = ["decode"]
+
+log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+_FORMAT = 1  # of the kept files; another number leaves the old ones alone
+_SPLITS = ("train", "validation", "test")
+
+
+def decode(
+    listing: Listing,
+    cache: Path,
+    *,
+    size: int | tuple[int, int] | None = None,  # (height, width); left out: by the pictures
+    grey: bool | None = None,  # left out: if all pictures are
+    strict: bool = False,  # stop at a picture that cannot be read; else it is skipped
+    on_progress: Progress | None = None,
+) -> Splits:
+    """The listed pictures as Samples of uint8 images (m, c, h, w) that stay on disk."""
+    wanted = check_size(size)
+    settings = (_FORMAT, wanted, grey, listing.labels, listing.splits, listing.classes)
+    state = state_of(listing.files, settings)
+    folder = remembered(cache, state)
+    if folder is None:
+        count = len(listing.files)
+        looks = list(_counted(in_parallel(look_at, listing.files), 0, 2 * count, on_progress))
+        headers = [look.header for look in looks if isinstance(look.header, Header)]
+        if not headers:
+            raise InputError(
+                f"there must be pictures that can be read, found that none of the {count} of "
+                f"{listing.name} can, the first: {listing.files[0]}: {looks[0].header}"
+            )
+        warn_of_leaks(listing, looks)
+        shape = choose_shape(headers, wanted, grey)
+        pictures = _counted(_pictures(listing, looks, shape), count, 2 * count, on_progress)
+        digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+        digest.update(b"".join(look.digest for look in looks))
+        folder = kept(
+            cache,
+            digest.hexdigest(),
+            lambda part: _write(part, listing, pictures, shape, strict),
+        )
+        remember(cache, state, folder)
+    return _open(folder, listing, strict)
+
+
+def _pictures(
+    listing: Listing, looks: Sequence[Look], shape: Shape
+) -> Iterator[NDArray[np.uint8] | Unreadable]:
+    def read(i: int) -> NDArray[np.uint8] | Unreadable:
+        header = looks[i].header
+        if isinstance(header, Unreadable):
+            return header
+        try:
+            content = Path(listing.files[i]).read_bytes()
+            return read_picture(content, shape.height, shape.width, grey=shape.grey)
+        except (OSError, Unreadable) as error:
+            return Unreadable(error)
+
+    return in_parallel(read, range(len(listing.files)))
+
+
+def _write(
+    folder: Path,
+    listing: Listing,
+    pictures: Iterable[NDArray[np.uint8] | Unreadable],
+    shape: Shape,
+    strict: bool,
+) -> None:
+    """Row by row: the array is never in memory, and a full disk is an error, not a crash."""
+    needed = len(listing.files) * int(np.prod(shape.image))
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(ENOSPC, f"{os.strerror(ENOSPC)}, {needed / 1e9:.1f} GB are needed")
+    rows, skipped = [], []
+    with (folder / "x").open("wb") as x:
+        for i, found in enumerate(pictures):
+            if isinstance(found, Unreadable):
+                skipped.append(Skipped(listing.files[i], str(found)))
+                _refuse(skipped[-1:] if strict else ())
+            else:
+                rows.append((listing.labels[i], _SPLITS.index(listing.splits[i])))
+                x.write(found.tobytes())
+    np.save(folder / "rows.npy", np.array(rows, np.int64).reshape(-1, 2))
+    about = {"image": shape.image, "skipped": [asdict(one) for one in skipped]}
+    (folder / "about.json").write_text(json.dumps(about))
+
+
+def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
+    about = json.loads((folder / "about.json").read_text())
+    skipped = tuple(Skipped(**one) for one in about["skipped"])
+    _refuse(skipped if strict else ())
+    for one in skipped:
+        log.warning("skipped %s: %s", one.file, one.reason)
+    rows = np.load(folder / "rows.npy")
+    x = np.memmap(folder / "x", np.uint8, "r", shape=(len(rows), *about["image"]))
+    everything = Samples(View.of(as_tensor(x, "x")), rows[:, 0], listing.classes)
+    parts = [as_tensor((rows[:, 1] == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
+    train, validation, test = (everything.subset(part) for part in parts)
+    gone = [listing.classes[j] for j in (train.class_counts == 0).nonzero().flatten().tolist()]
+    if gone:
+        raise InputError(
+            "every class must have a picture to train on that can be read, found none of "
+            f"{', '.join(map(repr, gone))}; skipped {skipped[0].file}: {skipped[0].reason}"
+        )
+    return Splits(
+        listing.name,
+        train,
+        validation if len(validation) else None,
+        test if len(test) else None,
+        skipped,
+    )
+
+
+def _refuse(unreadable: Sequence[Skipped]) -> None:
+    for one in unreadable:
+        raise InputError(
+            f"every picture must be readable, found {one.file}: {one.reason}; repair or remove "
+            "it, or leave strict out to skip such files"
+        )
+
+
+def _counted(
+    items: Iterable[A], done: int, total: int, on_progress: Progress | None
+) -> Iterator[A]:
+    for item in items:
+        done += 1
+        if on_progress:
+            on_progress(done, total)
+        yield item

@@ -1,0 +1,168 @@
+"""Any map-style dataset as Samples: torchvision's, Hugging Face's, a Subset, one's own.
+
+None of them is a dependency: what has a length and gives an image with a label for an index is
+a dataset. Its transforms run here, once; random ones belong into ``fit(augment=…)``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from ..errors import InputError
+from ..samples import Samples, as_tensor
+from ..views import View
+from .cache import cache_folder, kept
+from .pictures.picture import as_pixels, is_grey
+from .pictures.survey import check_size
+from .pictures.workers import Progress
+
+__all__ = ["MapStyle", "from_dataset"]
+
+_IMAGE_KEYS = ("image", "img", "x", "pixel_values")
+_LABEL_KEYS = ("label", "labels", "fine_label", "y", "target")
+
+
+class MapStyle(Protocol):
+    """What a map-style dataset has."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def from_dataset(
+    dataset: MapStyle,
+    *,
+    size: int | tuple[int, int] | None = None,  # of pictures; to be given if theirs differ
+    classes: Sequence[str] = (),  # left out: what the dataset calls them, else their numbers
+    keep_as: str = "",  # read once and for all, under this name; left out: once per process
+    workers: int = 0,  # processes that read; 0: this one
+    cache: Path | str | None = None,
+    on_progress: Progress | None = None,
+) -> Samples:
+    """Every item of the dataset as a sample that stays on disk.
+
+    An item is (image, label, …) or a mapping with an image and a label; images are Pillow's,
+    tensors or arrays, and keep their type. A dataset does not say when its items change, so what
+    is kept under a name is trusted: give it another name when they do.
+    """
+    if len(dataset) == 0:
+        raise InputError("the dataset must have at least one item, found none")
+    wanted, place = check_size(size), cache_folder(cache)
+
+    def make(folder: Path) -> None:
+        about = _write(folder / "x", _items(dataset, workers), wanted, len(dataset), on_progress)
+        about["classes"] = list(classes) or _class_names(dataset)
+        (folder / "about.json").write_text(json.dumps(about))
+
+    if keep_as:
+        key = hashlib.blake2b(repr((keep_as, wanted, len(dataset))).encode(), digest_size=16)
+        return _open(kept(place, key.hexdigest(), make))
+    folder = kept(place, uuid.uuid4().hex, make)
+    try:
+        return _open(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the mapped file outlives its name
+
+
+def _items(dataset: MapStyle, workers: int) -> Iterable[Any]:
+    if workers:
+        return DataLoader(dataset, None, num_workers=workers, collate_fn=_as_it_is)  # type: ignore[arg-type]
+    return (dataset[i] for i in range(len(dataset)))
+
+
+def _as_it_is(item: Any) -> Any:
+    return item
+
+
+def _write(
+    path: Path,
+    items: Iterable[Any],
+    size: tuple[int, int] | None,
+    total: int,
+    on_progress: Progress | None,
+) -> dict[str, Any]:
+    """Item by item, so that they need not fit into memory; the labels and what all share."""
+    labels, shared = [], None
+    with path.open("wb") as file:
+        for i, item in enumerate(items):
+            x, label = _pair(item, i, size)
+            found = (list(x.shape), x.dtype.str)
+            shared = shared or found
+            if found != shared:
+                raise InputError(
+                    "all samples must have one shape and type, found "
+                    f"{shared[0]} of {shared[1]} at first, then {found[0]} of {found[1]} at {i}; "
+                    "pass size=… for pictures, or resize them in the dataset's transform"
+                )
+            file.write(x.tobytes())
+            labels.append(label)
+            if on_progress:
+                on_progress(i + 1, total)
+    return {"labels": labels, "shape": shared and shared[0], "dtype": shared and shared[1]}
+
+
+def _open(folder: Path) -> Samples:
+    about = json.loads((folder / "about.json").read_text())
+    labels, classes = about["labels"], about["classes"]
+    if any(isinstance(label, str) for label in labels):
+        classes = classes or sorted(set(map(str, labels)))
+        unknown = set(map(str, labels)) - set(classes)
+        if unknown:
+            raise InputError(f"labels must be among the classes {classes}, found {unknown}")
+        labels = [classes.index(str(label)) for label in labels]
+    x = np.memmap(folder / "x", about["dtype"], "r", shape=(len(labels), *about["shape"]))
+    return Samples(View.of(as_tensor(x, "x")), np.array(labels, np.int64), classes)
+
+
+def _pair(item: Any, i: int, size: tuple[int, int] | None) -> tuple[NDArray[Any], int | str]:
+    try:
+        if isinstance(item, Mapping):
+            image = item[next(key for key in _IMAGE_KEYS if key in item)]
+            label = item[next(key for key in _LABEL_KEYS if key in item)]
+        else:
+            image, label = item[0], item[1]
+        return _pixels(image, size), label if isinstance(label, str) else int(label)
+    except (StopIteration, TypeError, IndexError, KeyError, ValueError) as error:
+        found = sorted(item) if isinstance(item, Mapping) else type(item).__name__
+        raise InputError(
+            "an item must be (image, label) or a mapping with an image and a label, which is a "
+            f"number or text, found at {i}: {found} {error}"
+        ) from None
+
+
+def _pixels(image: Any, size: tuple[int, int] | None) -> NDArray[Any]:
+    """A picture as (c, h, w); numbers as they are."""
+    if isinstance(image, Image.Image):
+        height, width = size or (image.height, image.width)
+        return as_pixels(image, height, width, grey=is_grey(image.mode))
+    array = image.numpy(force=True) if isinstance(image, Tensor) else np.asarray(image)
+    if array.dtype.kind not in "biuf" or array.ndim == 0:
+        raise ValueError(f"the image is {type(image).__name__}, not a picture, tensor or array")
+    if array.ndim == 2:
+        array = array[np.newaxis]
+    return np.ascontiguousarray(array)
+
+
+def _class_names(dataset: Any) -> list[str]:
+    """As torchvision's or Hugging Face's datasets name their classes; a Subset asks its source."""
+    while (inner := getattr(dataset, "dataset", None)) is not None:
+        dataset = inner
+    features = getattr(dataset, "features", None)
+    if isinstance(features, Mapping):
+        label = next((features[key] for key in _LABEL_KEYS if key in features), None)
+        names = getattr(label, "names", None)
+    else:
+        names = getattr(dataset, "classes", None)
+    return [str(name) for name in names] if isinstance(names, list | tuple) else []
