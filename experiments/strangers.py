@@ -15,13 +15,12 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
-from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.optim import SGD, Adam
 
-from deep_oversampling import DOSError, Network, Normalize, Plan, Samples, fit, lenet, mlp
+from deep_oversampling import DOSError, Network, Normalize, Plan, fit, lenet, mlp
+from deep_oversampling.data import load
 from deep_oversampling.data.imbalance import drop_from_classes
 from deep_oversampling.seeding import isolated, streams
 from pull_rule import evaluate, write_header
@@ -91,8 +90,7 @@ def trial(job: tuple[str, str, str, int]) -> dict[str, object]:
     name, optimizer, rule, seed = job
     torch.set_num_threads(1)
     rng = streams(seed)
-    images, labels = load_digits(return_X_y=True)
-    digits = Samples((images * 15).astype(np.uint8).reshape(-1, 1, 8, 8), labels)
+    digits = load("digits").train
     order = torch.randperm(len(digits), generator=rng("strangers"))
     pool, held_out = digits[order[:900]], digits[order[900:]]
     kept, minority = drop_from_classes(pool, 0.9, generator=rng("imbalance"))

@@ -1,4 +1,4 @@
-"""Files in, samples out; and the paper's way to make data imbalanced."""
+"""Files in, samples out."""
 
 import gzip
 from pathlib import Path
@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from deep_oversampling import InputError, Samples
-from deep_oversampling.data.idx import load_mnist, read_idx
-from deep_oversampling.data.imbalance import drop_from_classes
-from toy import blobs, generator
+from deep_oversampling import InputError
+from deep_oversampling.data.official.idx import load_fashion_mnist, load_mnist, read_idx
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -73,6 +71,12 @@ def test_damaged_gzip_files_are_refused(tmp_path: Path, content: bytes) -> None:
         read_idx(path)
 
 
+def test_gzip_files_may_have_several_members(tmp_path: Path) -> None:
+    content = idx(IMAGES)
+    (tmp_path / "file.gz").write_bytes(gzip.compress(content[:99]) + gzip.compress(content[99:]))
+    assert np.array_equal(read_idx(tmp_path / "file.gz"), IMAGES)
+
+
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"nowhere\.gz must be a readable idx file: .*No such file"
@@ -80,74 +84,97 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         read_idx(tmp_path / "nowhere.gz")
 
 
-@pytest.fixture
-def mnist(tmp_path: Path) -> Path:
-    for prefix, m in (("train", 3), ("t10k", 2)):
-        for kind, array in (("images-idx3", IMAGES[:m]), ("labels-idx1", np.arange(m) + 5)):
-            content = gzip.compress(idx(array.astype(np.uint8)))
-            (tmp_path / f"{prefix}-{kind}-ubyte.gz").write_bytes(content)
-    return tmp_path
+HELD = 10_000  # validate
+PIXELS = np.arange(4 * (HELD + 3)).reshape(-1, 2, 2).astype(np.uint8)
+LABELS = (np.arange(HELD + 3) % 10).astype(np.uint8)
+LOADERS = {"mnist": load_mnist, "fashion-mnist": load_fashion_mnist}
 
 
-@pytest.mark.parametrize(("split", "m"), [("train", 3), ("test", 2)])
-def test_mnist_is_bytes_in_one_channel_of_ten_classes(mnist: Path, split: str, m: int) -> None:
-    samples = load_mnist(mnist, split)
-    assert samples.x.shape == (m, 1, 28, 28)
-    assert samples.x.dtype == torch.uint8
-    assert np.array_equal(samples.x[:, 0], IMAGES[:m])
-    assert samples.y.tolist() == list(range(5, 5 + m))
-    assert samples.classes == tuple("0123456789")
+def write_mnist(folder: Path, name: str = "mnist", suffix: str = "", **changed: np.ndarray) -> Path:
+    """The four files: three images to train beside those that validate, two to test."""
+    arrays = {
+        "train_images_idx3": PIXELS,
+        "train_labels_idx1": LABELS,
+        "t10k_images_idx3": PIXELS[:2],
+        "t10k_labels_idx1": LABELS[:2],
+    } | changed
+    (folder / name).mkdir(exist_ok=True)
+    for kind, array in arrays.items():
+        content = gzip.compress(idx(array), 1) if suffix else idx(array)
+        (folder / name / f"{kind.replace('_', '-')}-ubyte{suffix}").write_bytes(content)
+    return folder
 
 
-def test_unknown_split_is_refused(mnist: Path) -> None:
-    with pytest.raises(InputError, match=r"train.*test.*found 'valid'"):
-        load_mnist(mnist, "valid")
-
-
-COUNTS = [50, 40, 30, 20, 10]
-
-
-@pytest.mark.parametrize("p", [0.0, 0.5, 0.9, 0.999])
-@pytest.mark.parametrize("classes", [1, 4])
-def test_the_share_p_of_some_classes_is_dropped(p: float, classes: int) -> None:
-    samples = blobs(COUNTS)
-    kept, reduced = drop_from_classes(samples, p, generator=generator(), classes=classes)
-    assert len(set(reduced)) == classes
-    assert kept.tolist() == sorted(set(kept.tolist()))
-    for j, (before, after) in enumerate(
-        zip(COUNTS, samples[kept].class_counts.tolist(), strict=True)
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_last_10_000_of_the_training_file_validate(
+    tmp_path: Path, name: str, suffix: str
+) -> None:
+    splits = LOADERS[name](write_mnist(tmp_path, name, suffix))
+    for part, rows in (
+        (splits.train, slice(3)),
+        (splits.validation, slice(3, None)),
+        (splits.test, slice(2)),
     ):
-        if j in reduced:
-            assert after >= 1  # no class disappears
-            assert abs(after - max(1, before * (1 - p))) <= 0.5
-        else:
-            assert after == before
+        assert part is not None
+        assert part.x.dtype == torch.uint8
+        assert np.array_equal(part.x, PIXELS[rows, None])
+        assert part.y.tolist() == LABELS[rows].tolist()
+        assert part.n == 10
 
 
-def test_what_is_dropped_depends_on_the_generator_alone() -> None:
-    samples = blobs(COUNTS)
-    first, again, other = (
-        drop_from_classes(samples, 0.5, generator=generator(seed), classes=2) for seed in (0, 0, 1)
-    )
-    assert torch.equal(first[0], again[0])
-    assert first[1] == again[1]
-    assert not torch.equal(first[0], other[0])
+@pytest.mark.parametrize("name", LOADERS)
+def test_all_of_the_training_file_may_train(tmp_path: Path, name: str) -> None:
+    splits = LOADERS[name](write_mnist(tmp_path, name), full=True)
+    assert len(splits.train) == HELD + 3
+    assert splits.validation is None
+
+
+def test_sets_and_classes_are_named(tmp_path: Path) -> None:
+    digits = load_mnist(write_mnist(tmp_path), full=True)
+    garments = load_fashion_mnist(write_mnist(tmp_path, "fashion-mnist"), full=True)
+    assert digits.name == "MNIST"
+    assert digits.train.classes == tuple("0123456789")
+    assert garments.name == "Fashion-MNIST"
+    assert garments.train.classes[0] == "T-shirt/top"
+    assert garments.train.classes[9] == "Ankle boot"
 
 
 @pytest.mark.parametrize(
-    ("p", "classes"), [(1.0, 2), (-0.1, 2), (float("nan"), 2), (0.5, 0), (0.5, 5)]
+    ("changed", "message"),
+    [
+        (
+            {"train_images_idx3": PIXELS[:-1]},
+            "train-images-idx3-ubyte and .*train-labels-idx1-ubyte must hold one label per image, "
+            "found 10002 images and 10003 labels; take both from the same release",
+        ),
+        (
+            {"t10k_labels_idx1": np.array([3, 10], np.uint8)},
+            "t10k-labels-idx1-ubyte must hold labels 0 … 9, found 10 at row 1; the file is damaged",
+        ),
+        (
+            {"t10k_images_idx3": LABELS[:2]},
+            "t10k-images-idx3-ubyte must have 3 axes, found 1; images and labels may have changed",
+        ),
+        (
+            {"train_images_idx3": PIXELS[:HELD], "train_labels_idx1": LABELS[:HELD]},
+            "train-images-idx3-ubyte must hold more than the 10,000 images that validate, found "
+            r"10000; take the official file, or all of it to train \(full=True\)",
+        ),
+    ],
+    ids=["counts", "labels", "axes", "few"],
 )
-def test_shares_and_numbers_out_of_range_are_refused(p: float, classes: int) -> None:
-    expected = rf"p must lie in \[0, 1\) and classes in 1 … 4, found p={p}, classes={classes}"
-    with pytest.raises(InputError, match=expected):
-        drop_from_classes(blobs(COUNTS), p, generator=generator(), classes=classes)
+def test_mnist_files_that_do_not_fit_are_refused(
+    tmp_path: Path, changed: dict[str, np.ndarray], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load_mnist(write_mnist(tmp_path, **changed))
 
 
-def test_samples_without_images_are_dropped_alike() -> None:
-    """Only labels decide: the storage of x plays no part."""
-    y = blobs(COUNTS).y
-    bytes_ = Samples(torch.zeros(len(y), 1, 2, 2, dtype=torch.uint8), y)
-    first, second = (
-        drop_from_classes(s, 0.9, generator=generator())[0] for s in (bytes_, blobs(COUNTS))
+def test_a_missing_mnist_file_is_named(tmp_path: Path) -> None:
+    expected = (
+        r"must have the file .*mnist.train-images-idx3-ubyte\.gz or .*train-images-idx3-ubyte, "
+        "found none; 'dos data fetch' brings it, or name the folder that has it"
     )
-    assert torch.equal(first, second)
+    with pytest.raises(InputError, match=expected):
+        load_mnist(tmp_path)

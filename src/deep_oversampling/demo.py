@@ -6,15 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 
 from .algorithm import fit
 from .data.imbalance import drop_from_classes
+from .data.official.digits import load_digits
 from .metrics import MEASURES, measure
 from .models import lenet
 from .network import Normalize, predict
 from .plan import Plan
-from .samples import Samples
 from .seeding import streams
 
 __all__ = ["METHODS", "run_demo"]
@@ -46,8 +45,7 @@ def run_demo(
 
 def _trial(seed: int, rounds: int, on_training: Callable[[], None]) -> Trial:
     rng = streams(seed)
-    images, labels = load_digits(return_X_y=True)
-    digits = Samples((images * 15).astype(np.uint8).reshape(-1, 1, 8, 8), labels)
+    digits = load_digits().train
     order = torch.randperm(len(digits), generator=rng("demo", "split"))
     pool, test = digits[order[: len(order) // 2]], digits[order[len(order) // 2 :]]
     kept, reduced = drop_from_classes(pool, 0.9, generator=rng("demo", "imbalance"))

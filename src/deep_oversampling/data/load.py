@@ -1,0 +1,79 @@
+"""The front door: a name, a path or a dataset in, Samples out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import InputError
+from .cache import cache_folder, data_folder
+from .numpy_files import load_numpy
+from .official.back_rotation import load_back_rotation
+from .official.binary import load_cifar10, load_cifar100, load_stl10
+from .official.digits import load_digits
+from .official.idx import load_fashion_mnist, load_mnist
+from .official.svhn import load_svhn
+from .pictures.decoding import decode
+from .pictures.folders import list_folder
+from .pictures.manifest import list_manifest
+from .pictures.workers import Progress
+from .splits import Splits
+
+__all__ = ["NAMES", "load"]
+
+_READERS: dict[str, Callable[[Path, Path], Splits]] = {  # data folder, cache folder
+    "mnist": lambda folder, cache: load_mnist(folder),
+    "mnist-full": lambda folder, cache: load_mnist(folder, full=True),
+    "fashion-mnist": lambda folder, cache: load_fashion_mnist(folder),
+    "fashion-mnist-full": lambda folder, cache: load_fashion_mnist(folder, full=True),
+    "mnist-back-rotation": load_back_rotation,
+    "svhn": load_svhn,
+    "cifar10": lambda folder, cache: load_cifar10(folder),
+    "cifar100": lambda folder, cache: load_cifar100(folder),
+    "stl10": lambda folder, cache: load_stl10(folder),
+    "digits": lambda folder, cache: load_digits(),
+}
+NAMES = tuple(_READERS)
+
+_MANIFESTS = {".csv", ".tsv", ".parquet"}
+_ARRAYS = {".npz", ".npy"}
+
+
+def load(
+    source: Path | str,
+    *,
+    data_dir: Path | str | None = None,  # of the official files; else $DOS_DATA, else the user's
+    cache: Path | str | None = None,  # of decoded pictures; else $DOS_CACHE, else the user's
+    size: int | tuple[int, int] | None = None,  # of pictures; left out: what suits them
+    grey: bool | None = None,  # left out: if all pictures are
+    strict: bool = False,  # stop at a picture that cannot be read; else it is skipped
+    on_progress: Progress | None = None,
+) -> Splits:
+    """A set by its name, or the user's own: pictures in folders, a manifest of them, arrays.
+
+    ``size``, ``grey``, ``strict`` and ``on_progress`` are for pictures; the other kinds are as
+    they are stored. A folder that is called like a set is meant as "./mnist".
+
+    >>> load("digits").train.class_counts.tolist()
+    [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    """
+    cache = cache_folder(cache)
+    if source in _READERS:
+        return _READERS[str(source)](data_folder(data_dir), cache)
+    path = Path(source).expanduser()
+    if not path.exists():
+        near = difflib.get_close_matches(str(source).lower().replace("_", "-"), NAMES, n=2)
+        raise InputError(
+            f"the data must be the name of a set ({', '.join(NAMES)}) or a path, found no "
+            f"{str(source)!r}" + "".join(f"; did you mean {name!r}?" for name in near[:1])
+        )
+    if path.suffix.lower() in _ARRAYS or (path.is_dir() and any(path.glob("*.npy"))):
+        return load_numpy(path)
+    if path.is_file() and path.suffix.lower() not in _MANIFESTS:
+        raise InputError(
+            f"a file of data must end in {', '.join(sorted(_MANIFESTS | _ARRAYS))}, found {path}; "
+            "pictures must be in a folder per class"
+        )
+    listing = list_folder(path) if path.is_dir() else list_manifest(path)
+    return decode(listing, cache, size=size, grey=grey, strict=strict, on_progress=on_progress)

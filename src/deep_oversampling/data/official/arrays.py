@@ -1,0 +1,24 @@
+"""Samples as two .npy files; their images stay on disk until they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...samples import Samples
+
+__all__ = ["load_arrays", "save_arrays"]
+
+
+def save_arrays(folder: Path, part: str, x: NDArray[Any], y: NDArray[Any]) -> None:
+    np.save(folder / f"{part}-x.npy", x)
+    np.save(folder / f"{part}-y.npy", y)
+
+
+def load_arrays(folder: Path, part: str, classes: Sequence[str]) -> Samples:
+    x = np.load(folder / f"{part}-x.npy", mmap_mode="r")
+    return Samples(x, np.load(folder / f"{part}-y.npy"), classes)
