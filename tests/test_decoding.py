@@ -265,6 +265,36 @@ def test_a_folder_that_cannot_be_written(root: Path, tmp_path: Path, cache: str)
         decode(list_folder(root), tmp_path / cache)
 
 
+@pytest.mark.parametrize("harm", ["cut off", "gone", "emptied"])
+def test_a_damaged_cache_is_named(load: Callable[..., Splits], tmp_path: Path, harm: str) -> None:
+    load()
+    (folder,) = (tmp_path / "cache" / name for name in entries(tmp_path / "cache"))
+    if harm == "cut off":
+        (folder / "x").write_bytes((folder / "x").read_bytes()[:-1])
+    elif harm == "gone":
+        (folder / "rows.npy").unlink()
+    else:
+        (folder / "about.json").write_text("")
+    with pytest.raises(InputError, match=r"damaged: .*; delete that folder, and the pictures"):
+        load()
+    shutil.rmtree(folder)
+    assert len(load().train) == 5
+
+
+def test_what_dead_processes_left_is_swept_away(
+    load: Callable[..., Splits], tmp_path: Path
+) -> None:
+    old, young = (tmp_path / "cache" / f"{name}.part" for name in ("old", "young"))
+    for part in (old, young):
+        part.mkdir(parents=True)
+        (part / "x").write_bytes(b"half")
+    for path in (old, old / "x"):
+        os.utime(path, (0, 0))
+    load()
+    assert not old.exists()
+    assert young.exists()
+
+
 def test_two_processes_fill_the_cache_at_once(root: Path, tmp_path: Path) -> None:
     folder_of(root, {"c": 150, "d": 150})
     command = [sys.executable, "-c", PROGRAM, str(root), str(tmp_path / "cache")]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .errors import InputError, TrainingError
-from .views import View
+from .views import View, chunks
 
 __all__ = ["Network", "Normalize", "embed", "pick_device", "predict"]
 
@@ -44,7 +43,7 @@ class Normalize(nn.Module):
             shape[0] = x.shape[1]
         axes = [a for a in range(x.ndim) if a != 1] if x.ndim in (2, 4) else list(range(x.ndim))
         count, total, squares = 0.0, torch.zeros(()), torch.zeros(())
-        for part in _chunks(x, 4096):  # float64 sums, without a float copy of the whole set
+        for part in chunks(x):  # float64 sums, without a float copy of the whole set
             part = (part / 255 if part.dtype == torch.uint8 else part).double()
             count += part.numel() / max(shape)
             total, squares = total + part.sum(axes), squares + part.square().sum(axes)
@@ -187,10 +186,6 @@ def _in_chunks(network: Network, function: Any, x: Tensor | View, batch_size: in
     network.eval()
     try:
         with torch.no_grad():
-            return torch.cat([function(part.to(network.device)) for part in _chunks(x, batch_size)])
+            return torch.cat([function(part.to(network.device)) for part in chunks(x, batch_size)])
     finally:
         network.train(was_training)
-
-
-def _chunks(x: Tensor | View, size: int) -> Iterator[Tensor]:
-    return (x[start : start + size] for start in range(0, len(x), size))

@@ -13,11 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from .errors import InputError
-from .views import View
+from .views import View, chunks
 
 __all__ = ["Samples", "as_tensor"]
-
-_SCAN = 4096  # samples looked at together when searching for NaN
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -155,11 +153,13 @@ def _as_labels(values: Any) -> Tensor:
 
 
 def _check_finite(x: Tensor | View) -> None:
-    for start in range(0, len(x), _SCAN):
-        good = x[start : start + _SCAN].isfinite().flatten(1).all(1)
+    start = 0
+    for part in chunks(x):
+        good = part.isfinite().flatten(1).all(1)
         if not bool(good.all()):
             row = start + int((~good).long().argmax())
             raise InputError(
                 f"samples must be finite numbers, found NaN or infinity in sample {row}; "
                 "impute or remove such samples"
             )
+        start += len(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-__all__ = ["View"]
+__all__ = ["View", "chunks"]
 
-_CHUNK = 1024  # rows that travel to another device together
+_ROOM = 2**25  # bytes that a chunk may take up as float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +65,10 @@ class View:
             return self
         used, rows = self.rows.unique(return_inverse=True)
         stored = torch.empty((len(used), *self.shape[1:]), dtype=self.dtype, device=device)
-        for start in range(0, len(used), _CHUNK):
-            stored[start : start + _CHUNK] = self.stored[used[start : start + _CHUNK]].to(device)
+        start = 0
+        for part in chunks(View(self.stored, used)):
+            stored[start : start + len(part)] = part.to(device)
+            start += len(part)
         u = None if self.u is None else self.u.to(device)
         return View(stored, rows.to(device), self.change, u)
 
@@ -92,3 +94,13 @@ class View:
 
     def is_floating_point(self) -> bool:
         return self.stored.is_floating_point()
+
+
+def chunks(x: Tensor | View, most: int = 4096) -> Iterator[Tensor]:
+    """All of x, in parts of ``most`` samples, or of fewer where samples are large.
+
+    >>> [len(part) for part in chunks(torch.zeros(10, 3), most=4)]
+    [4, 4, 2]
+    """
+    size = min(most, max(1, _ROOM // (4 * max(1, x.shape[1:].numel()))))
+    return (x[start : start + size] for start in range(0, len(x), size))

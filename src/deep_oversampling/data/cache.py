@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import InputError
@@ -70,19 +71,20 @@ def kept(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
 
 
 def remember(cache: Path, state: str, folder: Path) -> None:
-    """Files in this state were decoded into that folder."""
+    """Files in this state were decoded into that folder; forgotten if it cannot be written."""
     note = cache / "states" / state
-    note.parent.mkdir(exist_ok=True)
     part = note.with_suffix(f".{os.getpid()}.part")
-    part.write_text(folder.name)
-    part.replace(note)
+    with suppress(OSError):
+        note.parent.mkdir(exist_ok=True)
+        part.write_text(folder.name)
+        part.replace(note)
 
 
 def remembered(cache: Path, state: str) -> Path | None:
     """The folder that files in this state were decoded into, if it is still there."""
     note = cache / "states" / state
-    folder = cache / note.read_text() if note.is_file() else None
-    return folder if folder is not None and folder.is_dir() else None
+    name = note.read_text() if note.is_file() else ""
+    return cache / name if name and (cache / name).is_dir() else None
 
 
 def state_of(files: Iterable[Path | str], *settings: object) -> str:

@@ -19,13 +19,12 @@ from torch import Tensor
 from ..errors import InputError
 from ..samples import Samples
 from ..seeding import streams
-from ..views import View
+from ..views import View, chunks
 from .imbalance import ImbalanceProtocol, draw, parse_protocol
 
 __all__ = ["Record", "Subset", "fingerprint", "imbalanced", "load_index", "save_index"]
 
 _FORMAT, _VERSION = "deep_oversampling index", 1
-_CHUNK = 2**24  # bytes of samples that are in memory together
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,9 @@ def fingerprint(samples: Samples) -> str:
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr((tuple(x.shape), str(x.dtype), samples.classes)).encode())
     digest.update(_bytes(samples.y.cpu()))
-    rows = max(1, _CHUNK // max(1, x.shape[1:].numel() * x.dtype.itemsize))
-    for start in range(0, len(x), rows):
-        part = slice(start, start + rows)
-        # a view computes on the CPU what it changes, since devices round differently
-        digest.update(_bytes((x.select(part) if isinstance(x, View) else x[part]).to("cpu")[:]))
+    # a view computes on the CPU what it changes, since devices round differently
+    for part in chunks(x.to("cpu") if isinstance(x, View) else x):
+        digest.update(_bytes(part.cpu()))
     return digest.hexdigest()
 
 

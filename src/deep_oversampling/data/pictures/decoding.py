@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from errno import ENOSPC
@@ -29,7 +30,7 @@ from ..splits import Skipped, Splits
 from .listing import Listing
 from .picture import Header, Unreadable, read_picture
 from .survey import Look, Shape, check_size, choose_shape, look_at, warn_of_leaks
-from .workers import Progress, in_parallel
+from .workers import Progress, in_parallel, processors
 
 __all__ = ["decode"]
 
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 A = TypeVar("A")
 
 _FORMAT = 1  # of the kept files; another number leaves the old ones alone
+_SMALL = 200 * 200  # pixels
 _SPLITS = ("train", "validation", "test")
 
 
@@ -57,7 +59,8 @@ def decode(
     folder = remembered(cache, state)
     if folder is None:
         count = len(listing.files)
-        looks = list(_counted(in_parallel(look_at, listing.files), 0, 2 * count, on_progress))
+        looking = in_parallel(look_at, listing.files, processors())
+        looks = list(_counted(looking, 0, 2 * count, on_progress))
         headers = [look.header for look in looks if isinstance(look.header, Header)]
         if not headers:
             raise InputError(
@@ -91,7 +94,10 @@ def _pictures(
         except (OSError, Unreadable) as error:
             return Unreadable(error)
 
-    return in_parallel(read, range(len(listing.files)))
+    # Pillow lets go of Python's lock while it decodes; for small pictures that is not worth it
+    pixels = [o.header.height * o.header.width for o in looks if isinstance(o.header, Header)]
+    threads = processors() if statistics.median(pixels) > _SMALL else 1
+    return in_parallel(read, range(len(listing.files)), threads)
 
 
 def _write(
@@ -120,13 +126,19 @@ def _write(
 
 
 def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
-    about = json.loads((folder / "about.json").read_text())
-    skipped = tuple(Skipped(**one) for one in about["skipped"])
+    try:
+        about = json.loads((folder / "about.json").read_text())
+        skipped = tuple(Skipped(**one) for one in about["skipped"])
+        rows = np.load(folder / "rows.npy")
+        x = np.memmap(folder / "x", np.uint8, "r").reshape(len(rows), *about["image"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"what was decoded must be as it was written, found {folder} damaged: {error}; delete "
+            "that folder, and the pictures are decoded again"
+        ) from None
     _refuse(skipped if strict else ())
     for one in skipped:
         log.warning("skipped %s: %s", one.file, one.reason)
-    rows = np.load(folder / "rows.npy")
-    x = np.memmap(folder / "x", np.uint8, "r", shape=(len(rows), *about["image"]))
     everything = Samples(View.of(as_tensor(x, "x")), rows[:, 0], listing.classes)
     parts = [as_tensor((rows[:, 1] == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
     train, validation, test = (everything.subset(part) for part in parts)

@@ -1,9 +1,8 @@
-"""The command ``dos``; the only place that prints."""
+"""``dos demo``: see it work, without a download."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -12,36 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from . import __version__
-from .errors import DOSError
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    help="Deep Over-sampling: train any neural classifier on imbalanced data.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+__all__ = ["demo"]
 
 TITLES = {"cnn": "CNN", "random_oversampling": "random over-sampling", "dos": "DOS"}
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"deep-oversampling {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def dos(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say and leave.")
-    ] = False,
-) -> None:
-    """Deep Over-sampling: train any neural classifier on imbalanced data."""
-
-
-@app.command()
 def demo(
     trials: Annotated[int, typer.Option(min=1, help="Trainings of each method.")] = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds T, after as many plain ones.")] = 20,
@@ -55,7 +29,7 @@ def demo(
     """
     import torch  # here, so that help and errors need not wait for it
 
-    from .demo import METHODS, run_demo
+    from ..demo import METHODS, run_demo
 
     torch.set_num_threads(1)  # so small a network gains nothing from threads on a free machine,
     # and on a busy one they wait for each other many times longer than they work
@@ -90,12 +64,3 @@ def demo(
             ]
             table.add_row(TITLES[method], *cells, end_section=method == METHODS[-1])
     Console().print(table)
-
-
-def main() -> None:
-    """Run ``dos``; what goes wrong on purpose is one line and exit code 1."""
-    try:
-        app()
-    except DOSError as error:
-        print(f"dos: {error}", file=sys.stderr)
-        sys.exit(1)

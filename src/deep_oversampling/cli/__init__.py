@@ -1,0 +1,47 @@
+"""The command ``dos``; the only place that prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from ..errors import DOSError
+from .data import data
+from .demo import demo
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Deep Over-sampling: train any neural classifier on imbalanced data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.add_typer(data, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"deep-oversampling {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def dos(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say and leave.")
+    ] = False,
+) -> None:
+    """Deep Over-sampling: train any neural classifier on imbalanced data."""
+
+
+def main() -> None:
+    """Run ``dos``; what goes wrong on purpose is one line and exit code 1."""
+    try:
+        app()
+    except DOSError as error:
+        print(f"dos: {error}", file=sys.stderr)
+        sys.exit(1)
