@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from picture_files import folder_of
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SNIPPETS = [
@@ -15,7 +17,10 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("code", SNIPPETS)
-def test_snippet_runs(code: str) -> None:
+def test_snippet_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOS_CACHE", str(tmp_path / "cache"))
+    folder_of(tmp_path / "pictures", {"common": 40, "rare": 10}, (16, 16, 3))
     exec(compile(code, "snippet", "exec"), {})
 
 

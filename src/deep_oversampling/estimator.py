@@ -119,11 +119,11 @@ class DOSClassifier(
         """Train a new network on X and y."""
         x: NDArray[Any] | View
         if isinstance(X, View):
-            x, labels = X, column_or_1d(y)
+            x, labels = X, column_or_1d(np.asarray(y))
             check_consistent_length(X, labels)
             self.n_features_in_ = X.shape[1]
         else:
-            array, labels = validate_data(self, X, y, **_AT_THE_DOOR)
+            array, labels = validate_data(self, _as_array(X), y, **_AT_THE_DOOR)
             x = _with_channels(array)
         check_classification_targets(labels)
         classes, indices = np.unique(labels, return_inverse=True)
@@ -183,7 +183,9 @@ class DOSClassifier(
             x = X
         else:
             vectors = len(self.input_shape_) == 1  # then scikit-learn compares the features itself
-            array = validate_data(self, X, reset=False, ensure_2d=vectors, **_AT_THE_DOOR)
+            array = validate_data(
+                self, _as_array(X), reset=False, ensure_2d=vectors, **_AT_THE_DOOR
+            )
             x = as_tensor(_with_channels(array), "X")
             x = x.float() if self.input_dtype_ == torch.float32 else x
         if (tuple(x.shape[1:]), x.dtype) != (self.input_shape_, self.input_dtype_):
@@ -238,6 +240,11 @@ class DOSClassifier(
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _as_array(X: Any) -> Any:
+    """A tensor as the array it is: scikit-learn would turn its bytes into floats."""
+    return X.numpy(force=True) if isinstance(X, Tensor) else X
 
 
 def _with_channels(array: NDArray[Any]) -> NDArray[Any]:

@@ -22,8 +22,10 @@ __all__ = [
 ]
 
 Image.init()
-# Pillow hands EPS to Ghostscript and WMF to the operating system: both run what is in the file
-_FORMATS = sorted(set(Image.OPEN) - {"EPS", "WMF"})
+# Pillow hands EPS to Ghostscript and WMF to the operating system: both run what is in the file.
+# It tries the others in this order, so the usual ones come first.
+_USUAL = ["JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF"]
+_FORMATS = _USUAL + sorted(set(Image.OPEN) - {*_USUAL, "EPS", "WMF"})
 _SUFFIXES = {suffix for suffix, name in Image.registered_extensions().items() if name in _FORMATS}
 
 _GREY = {"1", "L", "LA", "La", "I", "F"}

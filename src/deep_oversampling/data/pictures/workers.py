@@ -23,10 +23,13 @@ _AHEAD = 4  # results per thread that may wait to be taken, so that they do not 
 
 
 def in_parallel(function: Callable[[A], B], items: Iterable[A], threads: int) -> Iterator[B]:
-    """``function`` of every item, in order."""
+    """``function`` of every item, in order; one thread is the caller's own."""
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore")  # remarks on odd files
         warnings.simplefilter("error", Image.DecompressionBombWarning)  # a giant is not decoded
+        if threads == 1:
+            yield from map(function, items)
+            return
         waiting: deque[Future[B]] = deque()
         for item in items:
             waiting.append(pool.submit(function, item))
