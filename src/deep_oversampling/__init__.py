@@ -1,6 +1,7 @@
 """Deep Over-sampling (DOS): train any neural classifier on imbalanced data."""
 
 from .algorithm import fit
+from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
 from .checkpoint import load_weights, save_weights
 from .errors import DOSError, InputError, TrainingError
 from .estimator import DOSClassifier
@@ -11,20 +12,26 @@ from .network import Network, Normalize, embed, predict
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
 from .samples import Samples
+from .views import View
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CropAndFlip",
     "DOSClassifier",
     "DOSError",
     "History",
+    "InTurn",
     "InputError",
+    "MirrorAndTurn",
     "Network",
     "Normalize",
     "Plan",
     "Report",
     "Samples",
     "TrainingError",
+    "Turn",
+    "View",
     "embed",
     "fit",
     "knn_probe",
