@@ -27,7 +27,7 @@ COUNTS = [50, 40, 30, 20, 10]
 CIFAR = torch.full((10,), 5000)
 
 protocols = st.one_of(
-    st.builds(DropFromClasses, st.floats(0, 0.999), st.integers(1, 2)),
+    st.builds(DropFromClasses, st.integers(1, 2), st.floats(0, 0.999)),
     st.builds(GaussianDeletion, st.floats(0, 0.3)),
     st.builds(LongTailed, st.floats(1, 1000)),
     st.builds(Step, st.floats(1, 1000), st.floats(0.01, 0.99)),
@@ -81,8 +81,8 @@ def test_a_protocol_is_its_text(protocol: ImbalanceProtocol) -> None:
 @pytest.mark.parametrize(
     ("text", "protocol"),
     [
-        ("drop:0.99", DropFromClasses(0.99)),
-        ("drop:0.99:2", DropFromClasses(0.99, 2)),
+        ("drop:4:0.99", DropFromClasses(4, 0.99)),
+        ("drop:2:0.5", DropFromClasses(2, 0.5)),
         ("gaussian:0.2", GaussianDeletion(0.2)),
         ("exp:100", LongTailed(100)),
         ("step:100", Step(100)),
@@ -96,24 +96,24 @@ def test_texts_of_the_command_line(text: str, protocol: ImbalanceProtocol) -> No
 
 
 def test_a_default_that_is_written_out_is_the_default() -> None:
-    assert parse_protocol("drop:0.99:4") == DropFromClasses(0.99)
+    assert parse_protocol("step:10:0.5") == Step(10)
     assert str(LongTailed(100.0)) == "exp:100"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("dorp:0.99", r"must be drop:p\[:classes\], gaussian:reduction, .* did you mean drop:p"),
+        ("dorp:4:0.9", r"must be drop:classes:p, gaussian:reduction, .* did you mean drop:classes"),
         ("gauss:0.2", r"found 'gauss:0.2'; did you mean gaussian:reduction\?$"),
         ("", r"must be drop:.*, exp:factor, step:factor\[:share\], none, found ''$"),
-        ("drop", r"is written drop:p\[:classes\] in numbers, found 'drop'"),
-        ("drop:", r"is written drop:p\[:classes\]"),
-        ("drop:a lot", r"is written drop:p\[:classes\] in numbers, found 'drop:a lot'"),
-        ("drop:0.9:4:2", r"is written drop:p\[:classes\]"),
+        ("drop", r"is written drop:classes:p in numbers, found 'drop'"),
+        ("drop:", r"is written drop:classes:p"),
+        ("drop:4:a lot", r"is written drop:classes:p in numbers, found 'drop:4:a lot'"),
+        ("drop:4:0.9:2", r"is written drop:classes:p"),
         ("none:1", "is written none in numbers, found 'none:1'"),
-        ("drop:1", r"p must be a number in \[0, 1\), found 1$"),
-        ("drop:nan", r"p must be a number in \[0, 1\), found nan"),
-        ("drop:0.9:2.5", r"classes must be a whole number, 1 or more, found 2\.5"),
+        ("drop:4:1", r"p must be a number in \[0, 1\), found 1$"),
+        ("drop:4:nan", r"p must be a number in \[0, 1\), found nan"),
+        ("drop:2.5:0.9", r"classes must be a whole number, 1 or more, found 2\.5"),
         ("exp:0.5", r"factor must be a finite number, 1 or more, found 0\.5"),
         ("exp:inf", "factor must be a finite number, 1 or more, found inf"),
         ("step:10:1", "share must be a number between 0 and 1, found 1"),
@@ -128,17 +128,17 @@ def test_texts_that_are_no_protocol_are_refused(text: str, message: str) -> None
 @pytest.mark.parametrize("p", [1.0, -0.1, math.nan, "0.9", None])
 def test_shares_out_of_range_are_refused(p: float) -> None:
     with pytest.raises(InputError, match=rf"p must be a number in \[0, 1\), found {p!r}"):
-        DropFromClasses(p)
+        DropFromClasses(4, p)
 
 
 @pytest.mark.parametrize("classes", [0, -1, 2.0])
 def test_numbers_of_classes_out_of_range_are_refused(classes: int) -> None:
     with pytest.raises(InputError, match=f"classes must be a whole number, 1 or more, .*{classes}"):
-        DropFromClasses(0.5, classes)
+        DropFromClasses(classes, 0.5)
 
 
 def test_some_class_must_stay_whole() -> None:
-    with pytest.raises(InputError, match=r"fewer than the 5 classes .*, found 5; .* drop:0\.5:1"):
+    with pytest.raises(InputError, match=r"fewer than the 5 classes .*, found 5; .* drop:1:0\.5"):
         drop_from_classes(blobs(COUNTS), 0.5, generator=generator(), classes=5)
 
 
@@ -313,7 +313,7 @@ def test_a_class_without_samples_has_no_place() -> None:
 def test_a_reduction_out_of_reach_says_the_largest() -> None:
     expected = (
         r"must be at most 0\.8998 for these classes, found 0\.95: class \d was drawn to stay "
-        r"whole, with 5000 of 50000 samples, .*; choose a smaller reduction, or drop:p"
+        r"whole, with 5000 of 50000 samples, .*; choose a smaller reduction, or drop:classes:p"
     )
     with pytest.raises(InputError, match=expected):
         kept(GaussianDeletion(0.95), CIFAR)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from deep_oversampling import InputError, Samples
+from deep_oversampling import InputError, Samples, views
 from deep_oversampling.data import index
 from deep_oversampling.data.imbalance import drop_from_classes, parse_protocol
 from deep_oversampling.data.index import Subset, fingerprint, imbalanced, load_index, save_index
@@ -19,7 +19,7 @@ from deep_oversampling.views import View
 from toy import blobs
 
 COUNTS = (40, 40, 30, 20, 10)
-TEXTS = ["drop:0.9", "drop:0.5:2", "gaussian:0.2", "exp:10", "step:5", "step:4:0.3", "none"]
+TEXTS = ["drop:4:0.9", "drop:2:0.5", "gaussian:0.2", "exp:10", "step:5", "step:4:0.3", "none"]
 every_protocol = pytest.mark.parametrize("text", TEXTS)
 
 
@@ -52,7 +52,7 @@ def test_what_is_kept_and_what_is_removed_are_the_whole(text: str, seed: int) ->
 def test_the_draws_are_those_of_the_stream_for_imbalance() -> None:
     samples = blobs(COUNTS)
     rows, reduced = drop_from_classes(samples, 0.9, generator=streams(7)("imbalance"))
-    subset = draw("drop:0.9", 7, samples)
+    subset = draw("drop:4:0.9", 7, samples)
     assert torch.equal(subset.rows, rows)
     assert subset.reduced == tuple(reduced)
 
@@ -145,10 +145,10 @@ def test_the_storage_plays_no_part(dtype: torch.dtype) -> None:
         assert fingerprint(same) == fingerprint(samples)
 
 
-@pytest.mark.parametrize("size", [1, 50, 24 * 3, 2**20])
+@pytest.mark.parametrize("size", [1, 50, 24 * 3, 2**20])  # bytes
 def test_reading_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     expected = fingerprint(BASE)
-    monkeypatch.setattr(index, "_CHUNK", size)
+    monkeypatch.setattr(views, "_ROOM", size)
     assert fingerprint(BASE) == fingerprint(as_view(BASE)) == expected
 
 
@@ -162,7 +162,7 @@ def test_a_view_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -
     view = View(BASE.x, torch.arange(4), doubled, torch.zeros(4, 0))
     samples = Samples(view, BASE.y, BASE.classes)
     read.clear()
-    monkeypatch.setattr(index, "_CHUNK", 24)  # bytes of one sample
+    monkeypatch.setattr(views, "_ROOM", 24)  # bytes of one sample
     assert fingerprint(samples) == fingerprint(Samples(2 * BASE.x, BASE.y, BASE.classes))
     assert read == [1, 1, 1, 1]
 
@@ -185,7 +185,7 @@ def test_every_device_gives_the_same(tmp_path: Path) -> None:
     device = torch.accelerator.current_accelerator()
     assert device is not None
     here = blobs(COUNTS)
-    subset = draw("drop:0.9", samples=here)
+    subset = draw("drop:4:0.9", samples=here)
     save_index(subset, tmp_path / "a.json")
     for there in (here.to(device), as_view(here).to(device)):
         found = load_index(tmp_path / "a.json", there)
@@ -199,7 +199,7 @@ def test_every_device_gives_the_same(tmp_path: Path) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "a.json"
-    save_index(draw("drop:0.9", 5, source="blobs"), path)
+    save_index(draw("drop:4:0.9", 5, source="blobs"), path)
     return path
 
 
@@ -226,7 +226,7 @@ def test_other_samples_are_refused(path: Path, other: Samples, message: str) -> 
 
 
 @pytest.mark.parametrize(
-    "changes", [{"rows": "0" * 32}, {"seed": 6}, {"protocol": "drop:0.8"}], ids=str
+    "changes", [{"rows": "0" * 32}, {"seed": 6}, {"protocol": "drop:4:0.8"}], ids=str
 )
 def test_other_draws_are_refused(path: Path, changes: dict[str, Any]) -> None:
     tampered(path, torch="1.0.0", **changes)
@@ -252,7 +252,7 @@ def test_other_draws_are_refused(path: Path, changes: dict[str, Any]) -> None:
         ({"before": 140}, "before = 140 where there must be a list of counts"),
         ({"after": [1, -1]}, r"after = \[1, -1\] where there must be a list of counts"),
         ({"protocol": "dorp:0.9"}, "protocol 'dorp:0.9': .* did you mean drop"),
-        ({"protocol": "drop:0.9:9"}, "protocol 'drop:0.9:9': classes must be fewer than the 5"),
+        ({"protocol": "drop:9:0.9"}, "protocol 'drop:9:0.9': classes must be fewer than the 5"),
         ({"protocol": "gaussian:0.99"}, "protocol 'gaussian:0.99': the reduction must be at most"),
         ({"kept": 3}, "after or kept that do not count the samples of its rows"),
         ({"after": [1, 1, 1, 1, 1]}, "after or kept that do not count"),

@@ -110,7 +110,7 @@ def show(
         typer.Option(help="PNG of samples of each class.", show_default="SOURCE.png, here"),
     ] = None,
     imbalance: Annotated[
-        str, typer.Option(help="drop:0.99, gaussian:0.2, exp:100, step:10 or none.")
+        str, typer.Option(help="drop:4:0.99, gaussian:0.2, exp:100, step:10 or none.")
     ] = "none",
     seed: Annotated[int, typer.Option(help="Of the imbalance.")] = 0,
     index: Annotated[

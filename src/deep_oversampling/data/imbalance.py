@@ -71,25 +71,25 @@ class AsItIs(ImbalanceProtocol):
 class DropFromClasses(ImbalanceProtocol):
     """The share p of some classes, drawn at random, goes: the paper's second experiment.
 
-    >>> str(DropFromClasses(0.99)), str(DropFromClasses(0.9, classes=2))
-    ('drop:0.99', 'drop:0.9:2')
+    >>> str(DropFromClasses(classes=4, p=0.99))
+    'drop:4:0.99'
     """
 
     name = "drop"
 
+    classes: int
     p: float
-    classes: int = 4
 
     def __post_init__(self) -> None:
-        _check("p", self.p, 0 <= _number(self.p) < 1, "a number in [0, 1)")
         whole = isinstance(self.classes, Integral) and self.classes > 0
         _check("classes", self.classes, whole, "a whole number, 1 or more")
+        _check("p", self.p, 0 <= _number(self.p) < 1, "a number in [0, 1)")
 
     def quota(self, counts: Tensor, generator: Generator) -> dict[int, int]:
         if self.classes >= len(counts):
             raise InputError(
                 f"classes must be fewer than the {len(counts)} classes of the data, so that some "
-                f"stay whole, found {self.classes}; reduce fewer, as drop:{_text(self.p)}:1"
+                f"stay whole, found {self.classes}; reduce fewer, as drop:1:{_text(self.p)}"
             )
         reduced = sorted(torch.randperm(len(counts), generator=generator)[: self.classes].tolist())
         have = counts.tolist()
@@ -123,7 +123,7 @@ class GaussianDeletion(ImbalanceProtocol):
                 f"the reduction must be at most {math.floor(1e4 * (1 - least / m)) / 1e4} for "
                 f"these classes, found {self.reduction}: class {int(order[0])} was drawn to stay "
                 f"whole, with {int(have[0])} of {m} samples, and every other class keeps one; "
-                "choose a smaller reduction, or drop:p"
+                "choose a smaller reduction, or drop:classes:p"
             )
         if total == m:
             return {}
@@ -186,8 +186,8 @@ _PROTOCOLS: dict[str, type[ImbalanceProtocol]] = {
 def parse_protocol(text: str) -> ImbalanceProtocol:
     """A protocol from its name and numbers, as a command line has them.
 
-    >>> parse_protocol("drop:0.99"), parse_protocol("step:10:0.3")
-    (DropFromClasses(p=0.99, classes=4), Step(factor=10, share=0.3))
+    >>> parse_protocol("drop:4:0.99"), parse_protocol("step:10:0.3")
+    (DropFromClasses(classes=4, p=0.99), Step(factor=10, share=0.3))
     """
     name, *values = text.strip().split(":")
     if name not in _PROTOCOLS:
@@ -231,7 +231,7 @@ def drop_from_classes(
     classes: int = 4,
 ) -> tuple[Tensor, list[int]]:  # kept rows, the classes that were drawn
     """`DropFromClasses` where the generator is given: the paper's protocol in one call."""
-    quota = DropFromClasses(p, classes).quota(samples.class_counts, generator)
+    quota = DropFromClasses(classes, p).quota(samples.class_counts, generator)
     return draw(samples.y, quota, generator), list(quota)
 
 
