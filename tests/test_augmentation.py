@@ -1,6 +1,7 @@
 """Changed copies: what is drawn decides, every device and batch size agrees, runs repeat."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -152,9 +153,49 @@ def test_every_presentation_is_a_copy_of_its_own() -> None:
     network = lenet((1, 8, 8), 2, seed=0)
     samples = Samples(images(24, 1, 8, 8), [0] * 18 + [1] * 6)
     train(network, samples, initial_rounds=0, augment=Watch(), batch_size=12)
-    u = torch.cat(seen)
+    u = torch.cat(seen[1:])  # the first is a look at one sample, before training
     assert len(u) == 18 + 3 * 6
     assert len(u.unique()) == len(u)
+
+
+@pytest.mark.parametrize(
+    ("augment", "message"),
+    [
+        (CropAndFlip, "must be an object such as CropAndFlip"),
+        ([Turn()], "must be an object such as CropAndFlip"),
+        (lambda x, u: x, "must be an object such as CropAndFlip"),
+        ("flip", "must be an object such as CropAndFlip"),
+    ],
+)
+def test_what_is_no_augmentation_is_refused_before_training(
+    small: Samples, augment: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        trained(small, augment)
+
+
+def test_an_augmentation_must_give_back_a_batch_like_it(small: Samples) -> None:
+    class Larger:
+        draws = 0
+
+        def __call__(self, x: Tensor, u: Tensor) -> Tensor:
+            return x.repeat(1, 1, 2, 2)
+
+    with pytest.raises(InputError, match="must return a batch like the one it is given"):
+        trained(small, Larger())
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: CropAndFlip(-1), lambda: CropAndFlip(1.5), lambda: Turn(float("nan"))]
+)
+def test_impossible_numbers_are_refused(make: Callable[[], Augmentation]) -> None:
+    with pytest.raises(InputError, match=r"must be a (whole )?number"):
+        make()
+
+
+def test_corners_are_mirrored_not_black() -> None:
+    x = torch.full((1, 1, 8, 8), 200, dtype=torch.uint8)
+    assert torch.equal(Turn(45)(x, torch.tensor([[1.0]])), x)
 
 
 @pytest.fixture
@@ -191,7 +232,13 @@ def test_copies_can_be_reduced_and_trained_on(copies: Samples) -> None:
 
 
 def test_copies_of_copies_are_refused(copies: Samples) -> None:
-    with pytest.raises(InputError, match="the samples not copies themselves"):
+    with pytest.raises(InputError, match="no copies themselves, found times=10 and copies"):
         mirrored_and_rotated(copies, generator=generator())
+
+
+@pytest.mark.parametrize("times", [0, 2.5])
+def test_impossible_copies_are_refused(small: Samples, times: int) -> None:
     with pytest.raises(InputError, match="times must be at least 1"):
-        mirrored_and_rotated(copies, 0, generator=generator())
+        mirrored_and_rotated(small, times, generator=generator())
+    with pytest.raises(InputError, match=r"images \(m, c, h, w\).* found times=2 and \(4, 3\)"):
+        mirrored_and_rotated(Samples(torch.zeros(4, 3), [0, 1, 0, 1]), 2, generator=generator())

@@ -64,7 +64,7 @@ def test_show_prints_counts_and_draws_the_classes(tmp_path: Path) -> None:
     assert ["cat", "3", "1"] in rows
     assert ["große", "Hunde", "2", "2"] in rows
     assert ["all", "5", "3"] in rows
-    with Image.open(tmp_path / "pets.png") as sheet:
+    with Image.open(tmp_path / "pets-classes.png") as sheet:
         assert sheet.size == (140 + 10 * 68, 2 * 68 + 4)
         shades = np.asarray(sheet)[30, 145::68].mean(1)  # the middle of each place
     assert (shades[:3] < 60).all()  # three dark pictures of cats
@@ -83,14 +83,36 @@ def test_show_names_what_was_skipped(tmp_path: Path) -> None:
     folder_of(tmp_path / "set", {"a": 2, "b": 2})
     (tmp_path / "set" / "a" / "1.png").write_text("nonsense")
     output = run("show", "set", "--size", "4")
-    assert "1.png: cannot identify" in output
+    assert "1.png: it is no picture" in output
     assert "1 unreadable pictures were skipped" in output
 
 
 def test_vectors_are_not_drawn(tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", x=np.zeros((4, 3), np.float32), y=[0, 1, 0, 1])
     assert "samples of each class" not in run("show", "v.npz")
-    assert not (tmp_path / "v.png").exists()
+    assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint16, bool])
+def test_images_of_any_type_are_drawn(tmp_path: Path, dtype: type) -> None:
+    x = np.arange(4 * 1 * 90 * 200).reshape(4, 1, 90, 200).astype(dtype)
+    np.savez(tmp_path / "v.npz", x=x, y=[0, 1, 0, 1])
+    run("show", "v.npz", "--picture", "v.png")
+    with Image.open(tmp_path / "v.png") as sheet:
+        pixels = np.asarray(sheet)
+    assert (pixels[70:72, 140:] == 255).all()  # between the rows: large images are made smaller
+
+
+def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    folder_of(tmp_path / "set", {"[cat]": 1, "[bold]dog": 1, "[": 1})
+    output = run("show", "set")
+    for name in ("[cat]", "[bold]dog"):
+        assert name in output
+
+
+def test_mnist_full_has_the_files_of_mnist() -> None:
+    assert "mnist/train-images" in run("verify", "mnist-full", code=1)
+    assert "needs no files" in run("fetch", "digits")
 
 
 def refused(*arguments: str, cwd: Path) -> str:
@@ -117,4 +139,14 @@ def test_wrong_use_is_one_line(tmp_path: Path) -> None:
     )
     (tmp_path / "set" / "b" / "0.png").write_text("nonsense")
     assert "every picture must be readable" in refused("show", "set", "--strict", cwd=tmp_path)
+    assert "end it in .png" in refused("show", "digits", "--picture", "x.jpg", cwd=tmp_path)
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_what_a_terminal_cannot_show_is_no_reason_to_stop(tmp_path: Path) -> None:
+    folder_of(tmp_path / "set", {"猫": 1, "b": 1})
+    command = [sys.executable, "-m", "deep_oversampling", "data", "show", "set"]
+    ascii_only = {"PYTHONIOENCODING": "ascii", "DOS_CACHE": str(tmp_path / "c"), "PATH": ""}
+    result = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path, env=ascii_only)
+    assert result.returncode == 0, result.stderr
+    assert rb"\u732b" in result.stdout

@@ -61,6 +61,19 @@ def test_a_file_is_not_copied(
     assert np.shares_memory(seen[0].x.numpy(), stored["file"])
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.uint8])
+@pytest.mark.parametrize("axes", [2, 3, 4])
+def test_a_view_of_any_kind_is_what_its_array_is(
+    images: tuple[Any, Any], dtype: torch.dtype, axes: int
+) -> None:
+    x = torch.from_numpy(images[0]).to(dtype)
+    x = {2: x.flatten(1), 3: x, 4: x.unsqueeze(1)}[axes]
+    view, array = View.of(x), x.numpy()
+    of_view, of_array = (fast(rounds=1).fit(X, images[1]) for X in (view, array))
+    np.testing.assert_array_equal(of_view.predict_proba(view), of_array.predict_proba(array))
+    np.testing.assert_array_equal(of_view.predict_proba(array), of_array.predict_proba(view))
+
+
 def test_views_are_cross_validated(images: tuple[Any, Any], stored: dict[str, Any]) -> None:
     scores = cross_val_score(fast(), stored["view"], images[1], cv=2)
     assert len(scores) == 2

@@ -167,6 +167,13 @@ def test_a_view_is_never_in_memory_as_a_whole(monkeypatch: pytest.MonkeyPatch) -
     assert read == [1, 1, 1, 1]
 
 
+def test_a_protocol_may_be_text() -> None:
+    text = imbalanced(blobs(COUNTS), "exp:10", seed=3)
+    assert torch.equal(text.rows, draw("exp:10", 3).rows)
+    with pytest.raises(InputError, match="must be text, as exp:100, found None"):
+        imbalanced(blobs(COUNTS), None, seed=3)  # type: ignore[arg-type]
+
+
 def test_drawing_reads_no_sample_and_the_record_reads_each_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

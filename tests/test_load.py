@@ -54,6 +54,21 @@ def test_a_folder_of_arrays(tmp_path: Path) -> None:
     assert load(tmp_path).train.x.shape == (4, 3)
 
 
+def test_arrays_among_pictures_do_not_make_them_arrays(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "set", {"a": 2, "b": 3})
+    np.save(root / "embeddings.npy", np.zeros(3))
+    assert len(load(root).train) == 5
+
+
+def test_a_path_with_the_name_of_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(load(Path("digits")).train) == 1797
+    folder_of(tmp_path / "digits", {"a": 2, "b": 3})
+    assert len(load(Path("digits")).train) == 5
+    assert len(load("./digits").train) == 5
+    assert len(load("digits").train) == 1797
+
+
 def test_options_reach_the_pictures(tmp_path: Path) -> None:
     root = folder_of(tmp_path / "set", {"a": 2, "b": 3})
     seen: list[int] = []
@@ -71,6 +86,18 @@ def test_what_is_neither_a_name_nor_there(tmp_path: Path) -> None:
         load("Cifar_10")
     with pytest.raises(InputError, match=r"must be the name of a set .* or a path, found no"):
         load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("source", ["", "x" * 300, "~nobody-of-that-name/x", "a\0b"])
+def test_impossible_paths(source: str) -> None:
+    with pytest.raises(InputError, match="must be the name of a set"):
+        load(source)
+
+
+@pytest.mark.parametrize("source", [None, 3, ["a"], np.zeros(3)])
+def test_what_is_no_path(source: object) -> None:
+    with pytest.raises(InputError, match=r"must be a name or a path, found .*from_dataset takes"):
+        load(source)  # type: ignore[arg-type]
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:

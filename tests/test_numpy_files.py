@@ -27,7 +27,7 @@ def test_an_npz_pair(tmp_path: Path) -> None:
 
 def test_an_npz_with_splits(tmp_path: Path) -> None:
     parts = {"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:2]}
-    np.savez_compressed(tmp_path / "set.npz", **parts, x_val=X[1:], y_val=Y[1:])
+    np.savez_compressed(tmp_path / "set.npz", **parts, x_valid=X[1:], y_valid=Y[1:])
     splits = load_numpy(tmp_path / "set.npz")
     assert splits.validation is not None
     assert splits.test is not None
@@ -63,6 +63,19 @@ def test_axes(tmp_path: Path, shape: tuple[int, ...], expected: tuple[int, ...])
     x = load_numpy(tmp_path / "set.npz").train.x
     assert x.shape == expected
     assert x.dtype == torch.float32
+
+
+def test_labels_in_bytes_are_text(tmp_path: Path) -> None:
+    np.savez(tmp_path / "set.npz", x=X, y=np.array([b"cat", b"dog", b"cat", b"dog", b"dog"]))
+    assert load_numpy(tmp_path / "set.npz").train.classes == ("cat", "dog")
+
+
+def test_other_arrays_are_named_and_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    np.savez(tmp_path / "set.npz", x=X, y=Y, names=np.array(["a", "b"]))
+    load_numpy(tmp_path / "set.npz")
+    assert "the array names is not used" in caplog.text
 
 
 def test_bad_archives(tmp_path: Path) -> None:
@@ -101,6 +114,9 @@ def test_pickles_are_not_loaded(tmp_path: Path) -> None:
     ("arrays", "message"),
     [
         ({"a": X, "b": Y}, "must hold the arrays x and y, .* found 'a', 'b'"),
+        ({"x": X, "y": Y, "x_test": X}, "and so on in pairs, found 'x', 'y', 'x_test'"),
+        ({"x": X, "y": Y, "x_train": X, "y_train": Y}, "must have one x to train on, found two"),
+        ({"x": X, "X": X, "y": Y}, "must have one x to train on, found two"),
         ({"x": X, "y": Y.astype(float)}, "one label per sample, numbers or text, .* float64"),
         ({"x": X, "y": Y[:, None]}, r"one label per sample, .* found shape \(5, 1\)"),
         ({"x": X, "y": Y[:3]}, "found 5 samples and 3 labels"),

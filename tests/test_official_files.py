@@ -11,7 +11,7 @@ import pytest
 from deep_oversampling.data.official.back_rotation import FINGERPRINT, load_back_rotation
 from deep_oversampling.data.official.binary import load_cifar10, load_cifar100, load_stl10
 from deep_oversampling.data.official.idx import load_fashion_mnist, load_mnist
-from deep_oversampling.data.official.recreation import fingerprint
+from deep_oversampling.data.official.recreation import digest_of
 from deep_oversampling.data.official.svhn import load_svhn
 from deep_oversampling.data.splits import Splits
 
@@ -115,4 +115,4 @@ def test_the_recreation_is_the_same_bytes_as_ever(tmp_path: Path) -> None:
     assert [len(part) for part in parts] == [12_000, 8_000, 50_000]
     images = np.concatenate([np.asarray(part.x) for part in parts])
     labels = np.concatenate([np.asarray(part.y, np.uint8) for part in parts])
-    assert fingerprint(images, labels) == FINGERPRINT
+    assert digest_of(images, labels) == FINGERPRINT

@@ -4,8 +4,9 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
+from deep_oversampling.data.pictures import picture
 from deep_oversampling.data.pictures.picture import (
     Unreadable,
     is_picture,
@@ -90,9 +91,42 @@ def test_a_cut_off_file_is_unreadable(cut: int) -> None:
 
 def test_what_could_run_code_is_not_opened() -> None:
     eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 5\n%%EndComments\nshowpage\n"
-    with pytest.raises(Unreadable, match="cannot identify"):
+    with pytest.raises(Unreadable, match="no picture, or of a format"):
         read_header(eps)
-    assert not is_picture("drawing.eps")
+    for suffix in ("eps", "ps", "wmf", "emf", "iim", "h5", "grib", "bufr", "mpg"):
+        assert not is_picture(f"drawing.{suffix}")
+
+
+def test_containers_do_not_bring_it_in_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow opens whatever an IPTC file holds: here, a picture that is not to be read."""
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_: pytest.fail("it was run"))
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 5\n%%EndComments\nshowpage\n"
+
+    def field(number: tuple[int, int], content: bytes) -> bytes:
+        return bytes([0x1C, *number]) + len(content).to_bytes(2) + content
+
+    iptc = field((3, 60), b"\x01\x01") + field((3, 20), (5).to_bytes(2))
+    iptc += field((3, 30), (5).to_bytes(2)) + field((3, 120), b"\x00") + field((8, 10), eps)
+    with pytest.raises(Unreadable):
+        read_picture(iptc, 5, 5, grey=True)
+
+
+def test_large_jpegs_are_decoded_at_twice_the_size_wanted_at_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+    fit = picture.ImageOps.fit
+    monkeypatch.setattr(picture.ImageOps, "fit", lambda i, *a: seen.append(i.size) or fit(i, *a))
+    read_picture(stored(gradient(640, 960), "JPEG"), 50, 50, grey=False)
+    assert min(seen[0]) >= 2 * 50
+    assert max(seen[0]) < 960
+
+
+def test_thirty_two_bits_that_hold_eight_stay_as_they_are() -> None:
+    narrow = np.array([[0, 7], [100, 255]], np.int32)
+    assert read_picture(stored(Image.fromarray(narrow), "TIFF"), 2, 2, grey=True).tolist() == [
+        [[0, 7], [100, 255]]
+    ]
 
 
 def test_names_of_pictures() -> None:

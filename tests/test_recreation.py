@@ -12,7 +12,7 @@ from deep_oversampling.data.official import recreation
 from deep_oversampling.data.official.recreation import (
     FULL_TURN,
     cosines,
-    fingerprint,
+    digest_of,
     patches,
     photographs,
     recreated,
@@ -102,7 +102,7 @@ def test_what_is_made_is_the_same_everywhere() -> None:
     """A small set, so that another machine is noticed where the official files are missing."""
     x = (np.arange(64 * 784) * 7919 % 256).astype(np.uint8).reshape(64, 28, 28)
     made, y = recreated(x, np.arange(64, dtype=np.uint8), seed=2007)
-    assert fingerprint(made, y) == "4e91222a4d1f4a11c9c12cfae0d405c3"
+    assert digest_of(made, y) == "4e91222a4d1f4a11c9c12cfae0d405c3"
 
 
 def test_other_photographs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

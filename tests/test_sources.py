@@ -250,3 +250,19 @@ def test_text_is_not_a_mat_file(tmp_path: Path) -> None:
 def test_a_missing_mat_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must have the file .*train_32x32\.mat, found none"):
         load_svhn(tmp_path, tmp_path / "cache")
+
+
+def test_what_is_kept_on_disk_may_be_changed_in_memory(tmp_path: Path) -> None:
+    svhn(tmp_path)
+    first = load_svhn(tmp_path, tmp_path / "cache").train.x
+    expected = first.clone()
+    first.zero_()  # of a read-only mapping this would be the end of the process
+    assert torch.equal(load_svhn(tmp_path, tmp_path / "cache").train.x, expected)
+
+
+def test_a_damaged_cache_is_named(tmp_path: Path) -> None:
+    svhn(tmp_path)
+    load_svhn(tmp_path, tmp_path / "cache")
+    next((tmp_path / "cache").glob("*/train-x.npy")).unlink()
+    with pytest.raises(InputError, match=r"damaged: .*; delete that folder, and it is decoded"):
+        load_svhn(tmp_path, tmp_path / "cache")

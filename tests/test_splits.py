@@ -1,6 +1,7 @@
 """Validation samples split off the training samples: some of every class, at random."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from deep_oversampling import InputError, Samples
+from deep_oversampling.data.copies import mirrored_and_rotated
 from deep_oversampling.data.splits import Skipped, Splits, hold_out
 from deep_oversampling.views import View
-from toy import blobs
+from toy import blobs, generator
 
 COUNTS = (50, 20, 2)
 
@@ -82,7 +84,7 @@ def test_single_samples_cannot_be_split() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, math.nan])
 def test_shares_out_of_range_are_refused(share: float) -> None:
-    with pytest.raises(InputError, match=f"share must lie between 0 and 1, found {share}"):
+    with pytest.raises(InputError, match=f"share must lie between 0 and 1 .* found share={share}"):
         hold_out(numbered(COUNTS), share)
 
 
@@ -103,3 +105,17 @@ def test_validation_is_taken_from_training(view: bool) -> None:
 def test_validation_data_that_are_there_are_used() -> None:
     splits = Splits("numbers", numbered([1, 1]), validation=numbered([3, 3]))
     assert splits.with_validation() is splits
+
+
+def test_copies_of_an_image_are_not_split() -> None:
+    samples = Samples(torch.zeros(20, 1, 4, 4, dtype=torch.uint8), [0, 1] * 10)
+    copies = mirrored_and_rotated(samples, 3, generator=generator())
+    with pytest.raises(InputError, match="hold out first and copy afterwards"):
+        hold_out(copies)
+
+
+@pytest.mark.parametrize("options", [{"share": None}, {"share": "0.1"}, {"seed": 1.5}])
+def test_numbers_that_are_none_are_refused(options: dict[str, Any]) -> None:
+    samples = Samples(torch.zeros(4, 2), [0, 1, 0, 1])
+    with pytest.raises(InputError, match="share must lie between 0 and 1 and the seed be a whole"):
+        hold_out(samples, **options)

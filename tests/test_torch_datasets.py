@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import Subset, TensorDataset, random_split
+from torch.utils.data import ConcatDataset, Subset, TensorDataset, random_split
 
 from deep_oversampling import InputError
 from deep_oversampling.data import from_dataset
@@ -115,25 +115,98 @@ def test_sizes_and_names_as_told() -> None:
     assert samples.classes == ("A", "B", "C")
 
 
+def test_size_is_for_pictures() -> None:
+    with pytest.raises(InputError, match="size is for pictures of Pillow's, found at 0: Tensor"):
+        from_dataset([(torch.zeros(3, 8, 8), 0)], size=4)
+
+
 def test_progress() -> None:
     calls: list[tuple[int, int]] = []
     from_dataset(Pictures(), on_progress=lambda done, total: calls.append((done, total)))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
+class Relabelled:
+    """One class against the rest, around a dataset with names of its own."""
+
+    classes = ("other", "dog")
+
+    def __init__(self) -> None:
+        self.dataset = Pictures()
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return self.dataset[index]
+
+
+def test_names_are_those_of_the_outermost_that_has_some() -> None:
+    assert from_dataset(Relabelled()).classes == ("other", "dog")
+    both = ConcatDataset([Pictures(), Pictures()])  # type: ignore[list-item]
+    assert from_dataset(both).classes == ("cat", "dog")
+    mixed = ConcatDataset([Pictures(), Relabelled()])  # type: ignore[list-item]
+    assert from_dataset(mixed).classes == ("0", "1")
+
+
+def test_channels_come_first() -> None:
+    image = pixels(0, (6, 5, 3))
+    assert np.array_equal(from_dataset([(image, 0)]).x[0], image.transpose(2, 0, 1))
+    assert from_dataset([(np.zeros((3, 6, 5)), 0)]).x.shape == (1, 3, 6, 5)
+    assert from_dataset([(torch.zeros(5, 5), 0)]).x.shape == (1, 1, 5, 5)
+
+
+def test_grey_and_coloured_pictures_take_after_the_first_or_as_told() -> None:
+    grey, coloured = (Image.fromarray(pixels(0, s)) for s in ((4, 4), (4, 4, 3)))
+    assert from_dataset([(grey, 0), (coloured, 1)]).x.shape == (2, 1, 4, 4)
+    assert from_dataset([(grey, 0), (coloured, 1)], grey=False).x.shape == (2, 3, 4, 4)
+
+
+def test_text_labels_that_are_numbers_are_in_order() -> None:
+    items = [(torch.zeros(2), str(label)) for label in (10, 9, 1)]
+    assert from_dataset(items).classes == ("1", "9", "10")
+
+
+def test_what_does_not_fit_is_not_kept(cache: Path) -> None:
+    items = [(torch.zeros(2), "u"), (torch.zeros(2), "v")]
+    with pytest.raises(InputError, match="labels must be among the classes"):
+        from_dataset(items, keep_as="letters", classes=["a", "b"])
+    assert list(cache.iterdir()) == []
+    assert from_dataset(items, keep_as="letters", classes=["u", "v"]).y.tolist() == [0, 1]
+    assert from_dataset(items, keep_as="letters", classes=["v", "u"]).y.tolist() == [1, 0]
+    assert len(from_dataset(items[:1], keep_as="letters", classes=["u", "v"])) == 1
+
+
+class Failing(Pictures):
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        if index == 2:
+            raise OSError("cannot identify image file 'cat.jpg'")
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_of_the_dataset_is_its_own(cache: Path, workers: int) -> None:
+    with pytest.raises(InputError, match=r"readable, found at 2: OSError: .*cat\.jpg"):
+        from_dataset(Failing(), workers=workers)
+    assert list(cache.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([], "must have at least one item, found none"),
+        ([], "with a length of one item or more, found list without"),
+        (iter([]), "found list_iterator without; collect an iterable one"),
+        ([(torch.zeros(2), 0.9)], "a whole number or text, found at 0: tuple its label is 0.9"),
+        ([(torch.zeros(2), b"12")], "its label is b'12'"),
         ([(torch.zeros(2), 0), (torch.zeros(3), 1)], r"found \[2\] of <f4 at first, then \[3\]"),
         ([torch.tensor(1.0)], r"must be \(image, label\) or a mapping .* found at 0: Tensor"),
         ([{"photo": 1, "label": 0}], r"found at 0: \['label', 'photo'\]"),
-        ([("a.png", 0)], "the image is str, not a picture, tensor or array"),
+        ([("a.png", 0)], "a tensor or an array, found at 0: str"),
         ([(torch.zeros(2), None)], "found at 0: tuple"),
         ([(torch.zeros(2), -1), (torch.zeros(2), 0)], "labels must be 0 or more"),
     ],
 )
-def test_bad_datasets(items: list[Any], message: str, cache: Path) -> None:
+def test_bad_datasets(items: Any, message: str, cache: Path) -> None:
     with pytest.raises(InputError, match=message):
         from_dataset(items)
     assert not cache.exists() or list(cache.iterdir()) == []

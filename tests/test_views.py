@@ -1,5 +1,7 @@
 """A view gives what indexing gives, and reads nothing else."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -28,7 +30,8 @@ def test_view_takes_masks_slices_and_numbers() -> None:
     view = View(STORED, torch.tensor([5, 0, 3]))
     assert torch.equal(view[torch.tensor([True, False, True])], STORED[[5, 3]])
     assert torch.equal(view[1:], STORED[[0, 3]])
-    assert torch.equal(view[-1], STORED[3])
+    for last in (-1, np.int64(-1), torch.tensor(-1), np.array(-1)):
+        assert torch.equal(view[last], STORED[3])
     assert view.ndim == 2
     assert view.dtype == torch.uint8
     assert not view.is_floating_point()
@@ -96,6 +99,19 @@ def test_a_view_with_infinity_is_refused() -> None:
     x[5000] = torch.inf
     with pytest.raises(ValueError, match="found NaN or infinity in sample 5000"):
         Samples(View.of(x), [0, 1] * 3000)
+
+
+def test_a_pickled_view_holds_the_rows_in_use() -> None:
+    stored = torch.zeros(5000, 100)
+    stored[7] = 3
+    view = View(stored, torch.tensor([7, 7]), lambda_free, torch.ones(2, 1))
+    content = pickle.dumps(view)
+    assert len(content) < 5000
+    assert torch.equal(pickle.loads(content)[:], view[:])
+
+
+def lambda_free(x: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
+    return x + u
 
 
 def test_networks_take_views() -> None:

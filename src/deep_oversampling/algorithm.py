@@ -63,6 +63,7 @@ def fit(
     network.to(pick_device(device))
     samples = samples.to(network.device)
     _check_outputs(network, samples)
+    _check_augment(augment, samples)
     stepper = optimizer(network.parameters())
     scheduler = schedule(stepper) if schedule else None
     history, last_good = History(), LastGood(network)
@@ -149,4 +150,23 @@ def _check_outputs(network: Network, samples: Samples) -> None:
         raise InputError(
             f"the network must have one output for each of the {samples.n} classes, found "
             f"{outputs}; change its classifier"
+        )
+
+
+def _check_augment(augment: Augmentation | None, samples: Samples) -> None:
+    """One sample through it, so that a misfit is told before the first round."""
+    if augment is None:
+        return
+    draws = getattr(augment, "draws", None)
+    if isinstance(augment, type) or not callable(augment) or not isinstance(draws, int):
+        raise InputError(
+            "augment must be an object such as CropAndFlip(), a function of a batch and of "
+            f"uniform numbers with a number of draws, found {augment!r}"
+        )
+    x = samples.x[:1]
+    found = augment(x, torch.zeros(1, draws, device=x.device))
+    if found.shape != x.shape or found.dtype != x.dtype:
+        raise InputError(
+            f"augment must return a batch like the one it is given, {tuple(x.shape)} of {x.dtype}, "
+            f"found {tuple(found.shape)} of {found.dtype}"
         )

@@ -1,13 +1,15 @@
 """Changed copies of images: each a pure function of a batch and of uniform numbers.
 
 The numbers are drawn by whoever presents the batch, from the run's own generator on the CPU, so
-every device sees the same copies; the work itself is done on the batch's device, all images
-together.
+they are the same for every device (turned pixels may round differently); the work itself is done
+on the batch's device, all images together.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import ClassVar, Protocol
 
 import torch
@@ -35,6 +37,10 @@ class CropAndFlip:
     padding: int = 4
     draws: ClassVar[int] = 3
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.padding, Integral) or self.padding < 0:
+            raise InputError(f"padding must be a whole number of pixels, found {self.padding!r}")
+
     def __call__(
         self,
         x: Tensor,  # (b, c, h, w)
@@ -57,6 +63,10 @@ class Turn:
 
     degrees: float = 15.0
     draws: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.degrees, Real) or not 0 <= self.degrees < math.inf:
+            raise InputError(f"degrees must be a number, 0 or more, found {self.degrees!r}")
 
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         return _turned(x, (2 * u[:, 0] - 1) * torch.pi * self.degrees / 180)

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -118,7 +118,7 @@ class DOSClassifier(
     ) -> DOSClassifier:
         """Train a new network on X and y."""
         x: NDArray[Any] | View
-        if isinstance(X, View):
+        if _stays_stored(X):
             x, labels = X, column_or_1d(np.asarray(y))
             check_consistent_length(X, labels)
             self.n_features_in_ = X.shape[1]
@@ -179,7 +179,7 @@ class DOSClassifier(
         """X as the network of a fitted classifier takes it."""
         check_is_fitted(self, "network_")
         x: Tensor | View
-        if isinstance(X, View):
+        if _stays_stored(X):
             x = X
         else:
             vectors = len(self.input_shape_) == 1  # then scikit-learn compares the features itself
@@ -242,9 +242,17 @@ class DOSClassifier(
         return tags
 
 
+def _stays_stored(X: Any) -> TypeGuard[View]:
+    """A view that needs no conversion is read batch by batch; others become arrays."""
+    kinds = ((4, torch.uint8), (4, torch.float32), (2, torch.float32))
+    return isinstance(X, View) and (X.ndim, X.dtype) in kinds
+
+
 def _as_array(X: Any) -> Any:
     """A tensor as the array it is: scikit-learn would turn its bytes into floats."""
-    return X.numpy(force=True) if isinstance(X, Tensor) else X
+    if isinstance(X, Tensor):
+        return X.numpy(force=True)
+    return np.asarray(X) if isinstance(X, View) else X
 
 
 def _with_channels(array: NDArray[Any]) -> NDArray[Any]:

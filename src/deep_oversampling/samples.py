@@ -89,9 +89,9 @@ class Samples:
         x = self.x.select(rows) if isinstance(self.x, View) else self.x[rows]
         return self._unchecked(x, self.y[rows])
 
-    def with_x(self, x: Tensor) -> Samples:
-        """The same labels for changed copies of the samples."""
-        return self._unchecked(x, self.y)
+    def with_x(self, x: Tensor | View, y: Tensor | None = None) -> Samples:
+        """Changed copies of the samples, with the labels they have, or those of their originals."""
+        return self._unchecked(x, self.y if y is None else y)
 
     def to(self, device: torch.device | str) -> Samples:
         return self._unchecked(self.x.to(device), self.y.to(device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,8 @@ class View:
         return len(self.rows)
 
     def __getitem__(self, key: Tensor | NDArray[Any] | slice | int) -> Tensor:
-        if isinstance(key, int):
-            return self[[key]][0]  # type: ignore[index]
+        if isinstance(key, Integral) or (isinstance(key, Tensor | np.ndarray) and key.ndim == 0):
+            return self[torch.tensor([int(key)])][0]
         picked = self.select(key)
         x = picked.stored[picked.rows]
         return x if picked.change is None else picked.change(x, picked.u)  # type: ignore[arg-type]
@@ -75,6 +76,11 @@ class View:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Everything gathered, for scikit-learn and NumPy; ``copy`` is made in any case."""
         return np.asarray(self[:].cpu().numpy(), dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled with the rows in use, not with all that is stored."""
+        used, rows = self.rows.unique(return_inverse=True)
+        return View, (self.stored[used], rows, self.change, self.u)
 
     @property
     def shape(self) -> torch.Size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -39,9 +40,12 @@ def dos(
 
 
 def main() -> None:
-    """Run ``dos``; what goes wrong on purpose is one line and exit code 1."""
+    """Run ``dos``; what goes wrong on purpose, or with files, is one line and exit code 1."""
+    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason
+        if isinstance(stream, io.TextIOWrapper):  # to stop
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except DOSError as error:
+    except (DOSError, OSError) as error:
         print(f"dos: {error}", file=sys.stderr)
         sys.exit(1)

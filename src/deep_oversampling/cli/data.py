@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -74,12 +75,13 @@ def fetch(name: str, data_dir: DataDir = None) -> None:
                 tasks[file] = progress.add_task(file, total=total)
             progress.update(tasks[file], completed=done, total=total)  # type: ignore[arg-type]
 
-        result = fetch(name, data_dir, on_progress)
+        result = fetch(name.removesuffix("-full"), data_dir, on_progress)
     for file in result.new:
         print(f"fetched {file.path}")
     for note in result.notes:
         print(note)
-    print(f"{result.source.title} is in {data_folder(data_dir)}: {result.source.terms}")
+    where = f"is in {data_folder(data_dir)}" if result.source.files else "needs no files"
+    print(f"{result.source.title} {where}: {result.source.terms}")
 
 
 @data.command()
@@ -93,7 +95,7 @@ def verify(
 
     bad = {State.DIFFERS} if name is None else {State.DIFFERS, State.MISSING}
     good = True
-    for source in CATALOGUE.values() if name is None else [look_up(name)]:
+    for source in CATALOGUE.values() if name is None else [look_up(name.removesuffix("-full"))]:
         if not source.files:
             print(f"{source.name}: has no files, it comes with scikit-learn")
         for file, state in verify(source.name, data_dir):
@@ -107,7 +109,7 @@ def show(
     source: Annotated[str, typer.Argument(help="The name of a set, a folder, a manifest, arrays.")],
     picture: Annotated[
         Path | None,
-        typer.Option(help="PNG of samples of each class.", show_default="SOURCE.png, here"),
+        typer.Option(help="PNG of samples of each class.", show_default="NAME-classes.png"),
     ] = None,
     imbalance: Annotated[
         str, typer.Option(help="drop:4:0.99, gaussian:0.2, exp:100, step:10 or none.")
@@ -153,7 +155,7 @@ def show(
         save_index(subset, index)
         print(f"index of the subset: {index}")
     if picture or is_image(subset.samples):
-        picture = picture or Path(f"{Path(source).stem}.png")
+        picture = picture or Path(f"{splits.name.lower().replace(' ', '-')}-classes.png")
         save_contact_sheet(subset.samples, picture)
         print(f"samples of each class: {picture}")
 
@@ -170,7 +172,7 @@ def _print_splits(splits: Splits, train: Samples, imbalance: str) -> None:
     for name in found:
         table.add_column(name, justify="right")
     for j, label in enumerate(train.classes):
-        table.add_row(label, *(str(int(part.class_counts[j])) for part in found.values()))
+        table.add_row(escape(label), *(str(int(part.class_counts[j])) for part in found.values()))
     table.add_section()
     table.add_row("all", *(str(len(part)) for part in found.values()))
     Console().print(table)

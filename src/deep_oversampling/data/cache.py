@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
+import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -18,6 +19,7 @@ __all__ = ["cache_folder", "data_folder", "kept", "remember", "remembered", "sta
 
 log = logging.getLogger(__name__)
 
+_PART = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{8}\.part")  # what `kept` names what it fills
 _ABANDONED = 24 * 3600  # seconds after which a folder nobody writes to is a dead process's
 
 
@@ -48,12 +50,13 @@ def kept(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
     right.
     """
     folder = cache / key
-    if folder.is_dir():
+    if os.path.isdir(folder):  # noqa: PTH112  Path's raises where a folder may not be entered
         return folder
+    part = cache / f"{key}.{secrets.token_hex(4)}.part"
     try:
         cache.mkdir(parents=True, exist_ok=True)
         _sweep(cache)
-        part = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".part", dir=cache))
+        part.mkdir()
     except OSError as error:
         raise _unusable(cache, error) from None
     try:
@@ -83,8 +86,11 @@ def remember(cache: Path, state: str, folder: Path) -> None:
 def remembered(cache: Path, state: str) -> Path | None:
     """The folder that files in this state were decoded into, if it is still there."""
     note = cache / "states" / state
-    name = note.read_text() if note.is_file() else ""
-    return cache / name if name and (cache / name).is_dir() else None
+    try:
+        name = note.read_text()
+    except OSError:
+        return None
+    return cache / name if name and os.path.isdir(cache / name) else None  # noqa: PTH112
 
 
 def state_of(files: Iterable[Path | str], *settings: object) -> str:
@@ -102,11 +108,14 @@ def state_of(files: Iterable[Path | str], *settings: object) -> str:
 
 def _sweep(cache: Path) -> None:
     """Remove what processes that died long ago left half-done."""
-    for part in cache.glob("*.part"):
-        newest = max((f.stat().st_mtime for f in [part, *part.iterdir()]), default=0.0)
-        if time.time() - newest > _ABANDONED:
-            shutil.rmtree(part, ignore_errors=True)
-            log.info("removed %s, left behind by a process that died", part)
+    for part in cache.iterdir():
+        with suppress(OSError):  # its owner may finish it or sweep too
+            if not _PART.fullmatch(part.name) or not part.is_dir():
+                continue
+            newest = max(file.stat().st_mtime for file in [part, *part.iterdir()])
+            if time.time() - newest > _ABANDONED:
+                shutil.rmtree(part, ignore_errors=True)
+                log.info("removed %s, left behind by a process that died", part)
 
 
 def _unusable(cache: Path, error: OSError) -> InputError:

@@ -23,7 +23,8 @@ _NAME = 140  # width of the column of class names
 
 def is_image(samples: Samples) -> bool:
     """Whether the samples can be drawn: (m, 1 or 3, h, w)."""
-    return samples.x.ndim == 4 and samples.x.shape[1] in (1, 3)
+    shape = samples.x.shape
+    return len(shape) == 4 and shape[1] in (1, 3) and min(shape) > 0
 
 
 def contact_sheet(samples: Samples, per_class: int = 10) -> Image.Image:
@@ -48,6 +49,8 @@ def contact_sheet(samples: Samples, per_class: int = 10) -> Image.Image:
 def save_contact_sheet(samples: Samples, path: Path | str) -> None:
     """As a PNG file, whole or not at all."""
     path, sheet = Path(path), contact_sheet(samples)
+    if path.suffix.lower() != ".png":
+        raise InputError(f"the picture is a PNG file, found the name {path}; end it in .png")
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         sheet.save(part, "PNG")
@@ -61,7 +64,8 @@ def save_contact_sheet(samples: Samples, path: Path | str) -> None:
 
 
 def _tile(pixels: Tensor) -> Image.Image:  # (c, h, w)
-    if pixels.is_floating_point():  # of any range: dark to bright
+    if pixels.dtype != torch.uint8:  # of any range: dark to bright
+        pixels = pixels.double()
         low, high = pixels.min(), pixels.max()
         pixels = ((pixels - low) / (high - low).clamp(min=1e-12) * 255).to(torch.uint8)
     array: NDArray[np.uint8] = pixels.permute(1, 2, 0).numpy(force=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Generator
 
@@ -19,9 +21,11 @@ def mirrored_and_rotated(samples: Samples, times: int = 10, *, generator: Genera
     Every other copy is mirrored; each is turned by an angle uniform in [0, 2π) (R14). The copies
     of an image stand together, the image itself first.
     """
-    if times < 1 or (isinstance(samples.x, View) and samples.x.change is not None):
+    copied = isinstance(samples.x, View) and samples.x.change is not None
+    if not isinstance(times, Integral) or times < 1 or copied or samples.x.ndim != 4:
         raise InputError(
-            f"times must be at least 1 and the samples not copies themselves, found times={times}"
+            "times must be at least 1 and the samples images (m, c, h, w), no copies themselves, "
+            f"found times={times!r} and {'copies' if copied else tuple(samples.x.shape)}"
         )
     x = samples.x if isinstance(samples.x, View) else View.of(samples.x)
     m = len(samples)
@@ -30,4 +34,4 @@ def mirrored_and_rotated(samples: Samples, times: int = 10, *, generator: Genera
     u[:, 0] = 0  # an angle of 0: the image as it is
     rows = torch.arange(m, device=x.device).repeat_interleave(times)
     view = View(x.stored, x.rows[rows], MirrorAndTurn(), u.flatten(0, 1).to(x.device))
-    return Samples(view, samples.y[rows], samples.classes)
+    return samples.with_x(view, samples.y[rows])

@@ -189,6 +189,8 @@ def parse_protocol(text: str) -> ImbalanceProtocol:
     >>> parse_protocol("drop:4:0.99"), parse_protocol("step:10:0.3")
     (DropFromClasses(classes=4, p=0.99), Step(factor=10, share=0.3))
     """
+    if not isinstance(text, str):
+        raise InputError(f"an imbalance protocol must be text, as exp:100, found {text!r}")
     name, *values = text.strip().split(":")
     if name not in _PROTOCOLS:
         close = difflib.get_close_matches(name, _PROTOCOLS, 1)

@@ -47,7 +47,8 @@ class Subset:
     """What a protocol left of the samples of ``whole``, and what it took away.
 
     The removed samples cost nothing more: a share of them serves as balanced validation data,
-    ``subset.whole.subset(subset.removed)``.
+    ``subset.whole.subset(subset.removed)``. Not if ``whole`` holds copies (`mirrored_and_rotated`):
+    then some copies of an image are removed and others stay.
     """
 
     whole: Samples
@@ -90,9 +91,14 @@ class Subset:
 
 
 def imbalanced(
-    samples: Samples, protocol: ImbalanceProtocol, *, seed: int, source: str = ""
+    samples: Samples, protocol: ImbalanceProtocol | str, *, seed: int, source: str = ""
 ) -> Subset:
-    """The subset of the samples that a protocol leaves: the same for the same labels and seed."""
+    """The subset of the samples that a protocol leaves: the same for the same labels and seed.
+
+    A protocol may be given as text: ``imbalanced(samples, "exp:100", seed=0)``.
+    """
+    if not isinstance(protocol, ImbalanceProtocol):
+        protocol = parse_protocol(protocol)
     if not isinstance(seed, Integral):
         raise InputError(f"the seed must be a whole number, found {seed!r}")
     generator = streams(int(seed))("imbalance")

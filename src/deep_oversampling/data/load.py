@@ -1,14 +1,15 @@
-"""The front door: a name, a path or a dataset in, Samples out."""
+"""The front door: a name or a path in, Samples out."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import InputError
 from .cache import cache_folder, data_folder
-from .numpy_files import load_numpy
+from .numpy_files import holds_arrays, load_numpy
 from .official.back_rotation import load_back_rotation
 from .official.binary import load_cifar10, load_cifar100, load_stl10
 from .official.digits import load_digits
@@ -58,17 +59,22 @@ def load(
     >>> load("digits").train.class_counts.tolist()
     [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
     """
-    cache = cache_folder(cache)
-    if source in _READERS:
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(
+            f"the data must be a name or a path, found {type(source).__name__}; from_dataset takes "
+            "torch datasets, Samples takes arrays and tensors"
+        )
+    cache, path = cache_folder(cache), Path(os.path.expanduser(source))  # noqa: PTH111
+    there = bool(str(source)) and os.path.exists(path)  # noqa: PTH110  Path's raises on odd names
+    if str(source) in _READERS and (isinstance(source, str) or not there):
         return _READERS[str(source)](data_folder(data_dir), cache)
-    path = Path(source).expanduser()
-    if not path.exists():
+    if not there:
         near = difflib.get_close_matches(str(source).lower().replace("_", "-"), NAMES, n=2)
         raise InputError(
             f"the data must be the name of a set ({', '.join(NAMES)}) or a path, found no "
             f"{str(source)!r}" + "".join(f"; did you mean {name!r}?" for name in near[:1])
         )
-    if path.suffix.lower() in _ARRAYS or (path.is_dir() and any(path.glob("*.npy"))):
+    if path.suffix.lower() in _ARRAYS or (path.is_dir() and holds_arrays(path)):
         return load_numpy(path)
     if path.is_file() and path.suffix.lower() not in _MANIFESTS:
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import zipfile
 import zlib
 from pathlib import Path
@@ -13,15 +14,12 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..samples import Samples, as_tensor
 from ..views import View
+from .pictures.listing import SPLIT_OF
 from .splits import Splits
 
-__all__ = ["load_numpy"]
+__all__ = ["channels_last", "holds_arrays", "load_numpy"]
 
-_NAMES = {
-    "train": ("x_train", "y_train"),
-    "validation": ("x_val", "y_val"),
-    "test": ("x_test", "y_test"),
-}
+log = logging.getLogger(__name__)
 
 
 def load_numpy(path: Path | str) -> Splits:
@@ -35,31 +33,49 @@ def load_numpy(path: Path | str) -> Splits:
     if path.suffix.lower() == ".npz":
         arrays = _from_npz(path)
     else:
-        folder = path if path.is_dir() else path.parent
-        arrays = {file.stem: _from_npy(file) for file in sorted(folder.glob("*.npy"))}
-    lower = {name.lower(): array for name, array in arrays.items()}
-    if {"x", "y"} <= lower.keys():
-        lower |= {"x_train": lower["x"], "y_train": lower["y"]}
-    parts = {
-        split: (lower[x], lower[y]) for split, (x, y) in _NAMES.items() if {x, y} <= lower.keys()
-    }
-    if "train" not in parts:
+        files = sorted((path if path.is_dir() else path.parent).glob("*.npy"))
+        arrays = {file.stem: _from_npy(file) for file in files if _place(file.stem)}
+    parts: dict[str, dict[str, NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        if (place := _place(name)) is None:
+            log.warning("%s: the array %s is not used", path, name)
+        elif place[1] in parts.setdefault(place[0], {}):
+            raise InputError(
+                f"{path} must have one {place[1]} to {place[0]} on, found two: {', '.join(arrays)}"
+            )
+        else:
+            parts[place[0]][place[1]] = array
+    if "train" not in parts or any(pair.keys() != {"x", "y"} for pair in parts.values()):
         raise InputError(
-            f"{path} must hold the arrays x and y, or x_train and y_train, found "
-            f"{', '.join(map(repr, arrays)) or 'none'}"
+            f"{path} must hold the arrays x and y, or x_train and y_train, and so on in pairs, "
+            f"found {', '.join(map(repr, arrays)) or 'none'}"
         )
-    labels = np.unique(_checked_labels(path, parts["train"][1]))
+    texts = {split: _checked_labels(path, pair["y"]) for split, pair in parts.items()}
+    labels = np.unique(texts["train"])
     made = {}
-    for split, (x, y) in parts.items():
-        strangers = np.setdiff1d(_checked_labels(path, y), labels)
+    for split, y in texts.items():
+        strangers = np.setdiff1d(y, labels)
         if len(strangers):
             raise InputError(
                 f"{path}: every class must have samples to train on, found none of "
                 f"{strangers.tolist()}, which {split} has"
             )
         indices = np.searchsorted(labels, y)
-        made[split] = Samples(_images(x), indices, [str(label) for label in labels.tolist()])
+        names = [str(label) for label in labels.tolist()]
+        made[split] = Samples(_images(parts[split]["x"]), indices, names)
     return Splits(path.stem, made["train"], made.get("validation"), made.get("test"))
+
+
+def holds_arrays(folder: Path) -> bool:
+    """Whether a folder has .npy files of the names that are read, not some among pictures."""
+    return {"x", "y"} <= {place[1] for f in folder.glob("*.npy") if (place := _place(f.stem))}
+
+
+def _place(name: str) -> tuple[str, str] | None:
+    """The split and the part, "x" or "y", that an array's name stands for."""
+    part, _, split = name.lower().partition("_")
+    known = part in ("x", "y") and (split or "train") in SPLIT_OF
+    return (SPLIT_OF[split or "train"], part) if known else None
 
 
 def _from_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -84,13 +100,18 @@ def _checked_labels(path: Path, y: NDArray[Any]) -> NDArray[Any]:
             f"{path}: y must hold one label per sample, numbers or text, found shape {y.shape} "
             f"of {y.dtype}"
         )
-    return np.asarray(y)
+    return np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else np.asarray(y)
 
 
 def _images(x: NDArray[Any]) -> View:
     """(m, c, h, w) of images, without reading them; vectors as they are."""
     if x.ndim == 3:
         x = x[:, np.newaxis]
-    if x.ndim == 4 and x.shape[3] in (1, 3, 4) and x.shape[1] not in (1, 3, 4):
+    if x.ndim == 4 and channels_last(x.shape[1:]):
         x = x.transpose(0, 3, 1, 2)
     return View.of(as_tensor(x, "x"))
+
+
+def channels_last(image: tuple[int, ...]) -> bool:
+    """Whether three axes are (h, w, c): the last is 1, 3 or 4 and the first is not."""
+    return image[2] in (1, 3, 4) and image[0] not in (1, 3, 4)

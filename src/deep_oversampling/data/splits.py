@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 
 import torch
 
 from ..errors import InputError
 from ..samples import Samples
 from ..seeding import streams
+from ..views import View
 
 __all__ = ["Skipped", "Splits", "hold_out"]
 
@@ -41,8 +43,16 @@ class Splits:
 
 def hold_out(samples: Samples, share: float = 0.1, *, seed: int = 0) -> tuple[Samples, Samples]:
     """Split off a share of every class, at least one sample, at random: (the rest, held out)."""
-    if not 0 < share < 1:
-        raise InputError(f"share must lie between 0 and 1, found {share}")
+    if not isinstance(share, Real) or not 0 < share < 1 or not isinstance(seed, Integral):
+        raise InputError(
+            "share must lie between 0 and 1 and the seed be a whole number, found "
+            f"share={share!r}, seed={seed!r}"
+        )
+    if isinstance(samples.x, View) and len(samples.x.rows.unique()) < len(samples):
+        raise InputError(
+            "samples must be distinct to be split, found copies, of which some would be held out "
+            "and others trained on; hold out first and copy afterwards"
+        )
     alone = [samples.classes[j] for j in (samples.class_counts == 1).nonzero().flatten().tolist()]
     if alone:
         raise InputError(
@@ -50,7 +60,7 @@ def hold_out(samples: Samples, share: float = 0.1, *, seed: int = 0) -> tuple[Sa
             f"{', '.join(map(repr, alone))}; add samples, leave the class out, or bring "
             "validation data of your own"
         )
-    generator = streams(seed)("validation")
+    generator = streams(int(seed))("validation")
     held = torch.zeros(len(samples), dtype=torch.bool)
     y = samples.y.cpu()
     for j, count in enumerate(samples.class_counts.tolist()):

@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,8 @@ from ..errors import InputError
 from ..samples import Samples, as_tensor
 from ..views import View
 from .cache import cache_folder, kept
+from .numpy_files import channels_last
+from .pictures.listing import in_order
 from .pictures.picture import as_pixels, is_grey
 from .pictures.survey import check_size
 from .pictures.workers import Progress
@@ -45,6 +47,7 @@ def from_dataset(
     dataset: MapStyle,
     *,
     size: int | tuple[int, int] | None = None,  # of pictures; to be given if theirs differ
+    grey: bool | None = None,  # pictures in grey or in colour; left out: as the first one is
     classes: Sequence[str] = (),  # left out: what the dataset calls them, else their numbers
     keep_as: str = "",  # read once and for all, under this name; left out: once per process
     workers: int = 0,  # processes that read; 0: this one
@@ -57,17 +60,22 @@ def from_dataset(
     tensors or arrays, and keep their type. A dataset does not say when its items change, so what
     is kept under a name is trusted: give it another name when they do.
     """
-    if len(dataset) == 0:
-        raise InputError("the dataset must have at least one item, found none")
-    wanted, place = check_size(size), cache_folder(cache)
+    if not isinstance(dataset, Sized) or len(dataset) == 0:
+        raise InputError(
+            "the dataset must be map-style, with a length of one item or more, found "
+            f"{type(dataset).__name__} without; collect an iterable one into a list"
+        )
+    count, wanted, place = len(dataset), check_size(size), cache_folder(cache)
+    names = list(classes) or _class_names(dataset)
 
     def make(folder: Path) -> None:
-        about = _write(folder / "x", _items(dataset, workers), wanted, len(dataset), on_progress)
-        about["classes"] = list(classes) or _class_names(dataset)
-        (folder / "about.json").write_text(json.dumps(about))
+        about = _write(folder / "x", _items(dataset, workers), wanted, grey, count, on_progress)
+        (folder / "about.json").write_text(json.dumps(about | {"classes": names}))
+        _open(folder)  # labels that do not fit are not kept
 
     if keep_as:
-        key = hashlib.blake2b(repr((keep_as, wanted, len(dataset))).encode(), digest_size=16)
+        settings = (keep_as, wanted, grey, count, names)
+        key = hashlib.blake2b(repr(settings).encode(), digest_size=16)
         return _open(kept(place, key.hexdigest(), make))
     folder = kept(place, uuid.uuid4().hex, make)
     try:
@@ -76,10 +84,21 @@ def from_dataset(
         shutil.rmtree(folder, ignore_errors=True)  # the mapped file outlives its name
 
 
-def _items(dataset: MapStyle, workers: int) -> Iterable[Any]:
+def _items(dataset: MapStyle, workers: int) -> Iterator[Any]:
+    items: Iterable[Any] = (dataset[i] for i in range(len(dataset)))
     if workers:
-        return DataLoader(dataset, None, num_workers=workers, collate_fn=_as_it_is)  # type: ignore[arg-type]
-    return (dataset[i] for i in range(len(dataset)))
+        items = DataLoader(dataset, None, num_workers=workers, collate_fn=_as_it_is)  # type: ignore[arg-type]
+    i = 0
+    try:
+        for item in items:
+            yield item
+            i += 1
+    except Exception as error:  # whatever its own code throws
+        reason = str(error).strip().rpartition("\n")[2]  # a worker's error is a page long
+        raise InputError(
+            f"every item of the dataset must be readable, found at {i}: "
+            f"{type(error).__name__}: {reason}"
+        ) from error
 
 
 def _as_it_is(item: Any) -> Any:
@@ -90,6 +109,7 @@ def _write(
     path: Path,
     items: Iterable[Any],
     size: tuple[int, int] | None,
+    grey: bool | None,
     total: int,
     on_progress: Progress | None,
 ) -> dict[str, Any]:
@@ -97,14 +117,19 @@ def _write(
     labels, shared = [], None
     with path.open("wb") as file:
         for i, item in enumerate(items):
-            x, label = _pair(item, i, size)
+            image, label = _pair(item, i)
+            if isinstance(image, Image.Image):
+                grey = is_grey(image.mode) if grey is None else grey
+                x = _pixels(image, size, grey)
+            else:
+                x = _numbers(image, i, size)
             found = (list(x.shape), x.dtype.str)
             shared = shared or found
             if found != shared:
                 raise InputError(
                     "all samples must have one shape and type, found "
                     f"{shared[0]} of {shared[1]} at first, then {found[0]} of {found[1]} at {i}; "
-                    "pass size=… for pictures, or resize them in the dataset's transform"
+                    "pass size=… for pictures, or resize the others in the dataset's transform"
                 )
             file.write(x.tobytes())
             labels.append(label)
@@ -117,7 +142,7 @@ def _open(folder: Path) -> Samples:
     about = json.loads((folder / "about.json").read_text())
     labels, classes = about["labels"], about["classes"]
     if any(isinstance(label, str) for label in labels):
-        classes = classes or sorted(set(map(str, labels)))
+        classes = classes or in_order(map(str, labels))
         unknown = set(map(str, labels)) - set(classes)
         if unknown:
             raise InputError(f"labels must be among the classes {classes}, found {unknown}")
@@ -126,43 +151,64 @@ def _open(folder: Path) -> Samples:
     return Samples(View.of(as_tensor(x, "x")), np.array(labels, np.int64), classes)
 
 
-def _pair(item: Any, i: int, size: tuple[int, int] | None) -> tuple[NDArray[Any], int | str]:
+def _pair(item: Any, i: int) -> tuple[Any, int | str]:
     try:
         if isinstance(item, Mapping):
             image = item[next(key for key in _IMAGE_KEYS if key in item)]
             label = item[next(key for key in _LABEL_KEYS if key in item)]
         else:
             image, label = item[0], item[1]
-        return _pixels(image, size), label if isinstance(label, str) else int(label)
-    except (StopIteration, TypeError, IndexError, KeyError, ValueError) as error:
+        if isinstance(label, str):
+            return image, label
+        if isinstance(label, bytes) or float(label) != int(label):
+            raise ValueError(f"its label is {label!r}")
+        return image, int(label)
+    except (StopIteration, TypeError, IndexError, KeyError, ValueError, OverflowError) as error:
         found = sorted(item) if isinstance(item, Mapping) else type(item).__name__
         raise InputError(
             "an item must be (image, label) or a mapping with an image and a label, which is a "
-            f"number or text, found at {i}: {found} {error}"
+            f"whole number or text, found at {i}: {found} {error}"
         ) from None
 
 
-def _pixels(image: Any, size: tuple[int, int] | None) -> NDArray[Any]:
-    """A picture as (c, h, w); numbers as they are."""
-    if isinstance(image, Image.Image):
-        height, width = size or (image.height, image.width)
-        return as_pixels(image, height, width, grey=is_grey(image.mode))
+def _pixels(image: Image.Image, size: tuple[int, int] | None, grey: bool) -> NDArray[np.uint8]:
+    height, width = size or (image.height, image.width)
+    return as_pixels(image, height, width, grey=grey)
+
+
+def _numbers(image: Any, i: int, size: tuple[int, int] | None) -> NDArray[Any]:
+    """Numbers as they are; images with their channels first."""
     array = image.numpy(force=True) if isinstance(image, Tensor) else np.asarray(image)
     if array.dtype.kind not in "biuf" or array.ndim == 0:
-        raise ValueError(f"the image is {type(image).__name__}, not a picture, tensor or array")
+        raise InputError(
+            f"an image must be a picture of Pillow's, a tensor or an array, found at {i}: "
+            f"{type(image).__name__}"
+        )
+    if size is not None:
+        raise InputError(
+            f"size is for pictures of Pillow's, found at {i}: {type(image).__name__}; resize in "
+            "the dataset's transform"
+        )
     if array.ndim == 2:
         array = array[np.newaxis]
+    if array.ndim == 3 and channels_last(array.shape):
+        array = array.transpose(2, 0, 1)
     return np.ascontiguousarray(array)
 
 
 def _class_names(dataset: Any) -> list[str]:
-    """As torchvision's or Hugging Face's datasets name their classes; a Subset asks its source."""
-    while (inner := getattr(dataset, "dataset", None)) is not None:
-        dataset = inner
+    """As torchvision's or Hugging Face's datasets name their classes.
+
+    What names none itself, a Subset or a ConcatDataset, asks what it is made of.
+    """
     features = getattr(dataset, "features", None)
+    names = getattr(dataset, "classes", None)
     if isinstance(features, Mapping):
         label = next((features[key] for key in _LABEL_KEYS if key in features), None)
         names = getattr(label, "names", None)
-    else:
-        names = getattr(dataset, "classes", None)
-    return [str(name) for name in names] if isinstance(names, list | tuple) else []
+    if isinstance(names, list | tuple):
+        return [str(name) for name in names]
+    inner = getattr(dataset, "dataset", None)
+    parts = [inner] if inner is not None else list(getattr(dataset, "datasets", ()))
+    found = [_class_names(part) for part in parts]
+    return found[0] if found and all(one == found[0] for one in found) else []

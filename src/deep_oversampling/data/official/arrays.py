@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import InputError
 from ...samples import Samples
 
 __all__ = ["load_arrays", "save_arrays"]
@@ -20,5 +21,12 @@ def save_arrays(folder: Path, part: str, x: NDArray[Any], y: NDArray[Any]) -> No
 
 
 def load_arrays(folder: Path, part: str, classes: Sequence[str]) -> Samples:
-    x = np.load(folder / f"{part}-x.npy", mmap_mode="r")
-    return Samples(x, np.load(folder / f"{part}-y.npy"), classes)
+    try:
+        # "c": whoever changes the samples in memory does not change the file, nor crash
+        x = np.load(folder / f"{part}-x.npy", mmap_mode="c")
+        return Samples(x, np.load(folder / f"{part}-y.npy"), classes)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"what was decoded must be as it was written, found {folder} damaged: {error}; delete "
+            "that folder, and it is decoded again"
+        ) from None

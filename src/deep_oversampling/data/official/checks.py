@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ __all__ = ["check_counts", "check_labels", "present"]
 def present(*files: Path) -> Path:
     """The first of the files that is there."""
     for file in files:
-        if file.is_file():
+        if os.path.isfile(file):  # noqa: PTH113  Path's raises where a folder may not be entered
             return file
     names = " or ".join(str(file) for file in files)
     raise InputError(

@@ -20,7 +20,7 @@ from torch import Generator
 from ...errors import InputError
 from ...seeding import streams
 
-__all__ = ["FULL_TURN", "cosines", "fingerprint", "patches", "photographs", "recreated", "rotated"]
+__all__ = ["FULL_TURN", "cosines", "digest_of", "patches", "photographs", "recreated", "rotated"]
 
 Bytes = NDArray[np.uint8]
 
@@ -107,10 +107,10 @@ def photographs() -> Bytes:  # (2, h, w)
 
     colours = np.stack(load_sample_images().images).astype(np.int32)  # (2, h, w, 3)
     grey: Bytes = ((colours.sum(3) + 1) // 3).astype(np.uint8)  # rounded: a third is never a half
-    if fingerprint(grey) != _PHOTOGRAPHS:
+    if digest_of(grey) != _PHOTOGRAPHS:
         raise InputError(
             f"scikit-learn's sample photographs must have the fingerprint {_PHOTOGRAPHS}, found "
-            f"{fingerprint(grey)}: this JPEG decoder gives other pixels; install Pillow from its "
+            f"{digest_of(grey)}: this JPEG decoder gives other pixels; install Pillow from its "
             "own packages (pip install --force-reinstall pillow)"
         )
     return grey
@@ -135,7 +135,7 @@ def _window_sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return values
 
 
-def fingerprint(*arrays: NDArray[Any]) -> str:
+def digest_of(*arrays: NDArray[Any]) -> str:
     """Of the bytes of the arrays, one after the other."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:

@@ -13,14 +13,16 @@ import logging
 import os
 import shutil
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from errno import ENOSPC
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from ...errors import InputError
 from ...samples import Samples, as_tensor
@@ -29,7 +31,7 @@ from ..cache import kept, remember, remembered, state_of
 from ..splits import Skipped, Splits
 from .listing import Listing
 from .picture import Header, Unreadable, read_picture
-from .survey import Look, Shape, check_size, choose_shape, look_at, warn_of_leaks
+from .survey import Look, Shape, check_size, choose_shape, digest_of, leaks, look_at
 from .workers import Progress, in_parallel, processors
 
 __all__ = ["decode"]
@@ -38,7 +40,7 @@ log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
-_FORMAT = 1  # of the kept files; another number leaves the old ones alone
+_FORMAT = 2  # of the kept files; another number leaves the old ones alone
 _SMALL = 200 * 200  # pixels
 _SPLITS = ("train", "validation", "test")
 
@@ -58,41 +60,57 @@ def decode(
     state = state_of(listing.files, settings)
     folder = remembered(cache, state)
     if folder is None:
-        count = len(listing.files)
-        looking = in_parallel(look_at, listing.files, processors())
-        looks = list(_counted(looking, 0, 2 * count, on_progress))
-        headers = [look.header for look in looks if isinstance(look.header, Header)]
-        if not headers:
-            raise InputError(
-                f"there must be pictures that can be read, found that none of the {count} of "
-                f"{listing.name} can, the first: {listing.files[0]}: {looks[0].header}"
-            )
-        warn_of_leaks(listing, looks)
-        shape = choose_shape(headers, wanted, grey)
-        pictures = _counted(_pictures(listing, looks, shape), count, 2 * count, on_progress)
-        digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
-        digest.update(b"".join(look.digest for look in looks))
-        folder = kept(
-            cache,
-            digest.hexdigest(),
-            lambda part: _write(part, listing, pictures, shape, strict),
-        )
-        remember(cache, state, folder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's remarks on odd files
+            warnings.simplefilter("error", Image.DecompressionBombWarning)  # nor decode a giant
+            folder, lasting = _decoded(listing, cache, settings, strict, on_progress)
+        if lasting:
+            remember(cache, state, folder)
     return _open(folder, listing, strict)
+
+
+def _decoded(
+    listing: Listing,
+    cache: Path,
+    settings: tuple[Any, ...],
+    strict: bool,
+    on_progress: Progress | None,
+) -> tuple[Path, bool]:  # the folder, and whether the same files will always give it
+    count = len(listing.files)
+    looking = in_parallel(look_at, listing.files, processors())
+    looks = list(_counted(looking, 0, 2 * count, on_progress))
+    headers = [look.header for look in looks if isinstance(look.header, Header)]
+    if not headers:
+        raise _nothing_readable(listing, looks[0].header)
+    shape = choose_shape(headers, *settings[1:3])
+    digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    digest.update(b"".join(look.digest for look in looks))  # in order: labels go by it
+
+    def make(folder: Path) -> None:
+        with closing(_pictures(listing, looks, shape)) as pictures:
+            counted = _counted(pictures, count, 2 * count, on_progress)
+            _write(folder, listing, counted, shape, strict, leaks(listing, looks))
+
+    return kept(cache, digest.hexdigest(), make), all(look.lasting for look in looks)
 
 
 def _pictures(
     listing: Listing, looks: Sequence[Look], shape: Shape
-) -> Iterator[NDArray[np.uint8] | Unreadable]:
+) -> Generator[NDArray[np.uint8] | Unreadable]:
     def read(i: int) -> NDArray[np.uint8] | Unreadable:
         header = looks[i].header
         if isinstance(header, Unreadable):
             return header
         try:
             content = Path(listing.files[i]).read_bytes()
+        except OSError as error:
+            raise _changed(listing.files[i], error) from None
+        if digest_of(content) != looks[i].digest:  # else it would be kept under the wrong name
+            raise _changed(listing.files[i], "other content")
+        try:
             return read_picture(content, shape.height, shape.width, grey=shape.grey)
-        except (OSError, Unreadable) as error:
-            return Unreadable(error)
+        except Unreadable as error:
+            return error
 
     # Pillow lets go of Python's lock while it decodes; for small pictures that is not worth it
     pixels = [o.header.height * o.header.width for o in looks if isinstance(o.header, Header)]
@@ -106,6 +124,7 @@ def _write(
     pictures: Iterable[NDArray[np.uint8] | Unreadable],
     shape: Shape,
     strict: bool,
+    leaked: list[int],
 ) -> None:
     """Row by row: the array is never in memory, and a full disk is an error, not a crash."""
     needed = len(listing.files) * int(np.prod(shape.image))
@@ -115,23 +134,26 @@ def _write(
     with (folder / "x").open("wb") as x:
         for i, found in enumerate(pictures):
             if isinstance(found, Unreadable):
-                skipped.append(Skipped(listing.files[i], str(found)))
-                _refuse(skipped[-1:] if strict else ())
+                skipped.append((i, str(found)))
+                _refuse(_named(listing, skipped[-1:]) if strict else ())
             else:
                 rows.append((listing.labels[i], _SPLITS.index(listing.splits[i])))
                 x.write(found.tobytes())
-    np.save(folder / "rows.npy", np.array(rows, np.int64).reshape(-1, 2))
-    about = {"image": shape.image, "skipped": [asdict(one) for one in skipped]}
+    if not rows:
+        raise _nothing_readable(listing, skipped[0][1])
+    np.save(folder / "rows.npy", np.array(rows, np.int64))
+    about = {"image": shape.image, "skipped": skipped, "leaked": leaked}
     (folder / "about.json").write_text(json.dumps(about))
 
 
 def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
     try:
         about = json.loads((folder / "about.json").read_text())
-        skipped = tuple(Skipped(**one) for one in about["skipped"])
+        skipped = _named(listing, about["skipped"])
+        leaked = [listing.files[i] for i in about["leaked"]]
         rows = np.load(folder / "rows.npy")
-        x = np.memmap(folder / "x", np.uint8, "r").reshape(len(rows), *about["image"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        x = np.memmap(folder / "x", np.uint8, "c").reshape(len(rows), *about["image"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"what was decoded must be as it was written, found {folder} damaged: {error}; delete "
             "that folder, and the pictures are decoded again"
@@ -139,6 +161,11 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
     _refuse(skipped if strict else ())
     for one in skipped:
         log.warning("skipped %s: %s", one.file, one.reason)
+    if leaked:
+        log.warning(
+            "%d pictures to validate or test on are in train too, byte for byte, the first: %s",
+            *(len(leaked), leaked[0]),
+        )
     everything = Samples(View.of(as_tensor(x, "x")), rows[:, 0], listing.classes)
     parts = [as_tensor((rows[:, 1] == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
     train, validation, test = (everything.subset(part) for part in parts)
@@ -154,6 +181,24 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
         validation if len(validation) else None,
         test if len(test) else None,
         skipped,
+    )
+
+
+def _named(listing: Listing, skipped: Iterable[tuple[int, str]]) -> tuple[Skipped, ...]:
+    """By the place in the listing: what is kept may have been made of a copy elsewhere."""
+    return tuple(Skipped(listing.files[i], reason) for i, reason in skipped)
+
+
+def _nothing_readable(listing: Listing, reason: object) -> InputError:
+    return InputError(
+        f"there must be pictures that can be read, found that none of the {len(listing.files)} of "
+        f"{listing.name} can, the first: {listing.files[0]}: {reason}"
+    )
+
+
+def _changed(file: str, found: object) -> InputError:
+    return InputError(
+        f"pictures must not change while they are decoded, found {file}: {found}; start again"
     )
 
 

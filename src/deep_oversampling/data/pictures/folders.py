@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,14 +23,32 @@ def list_folder(root: Path | str) -> Listing:
     root = Path(root).absolute()
     if not root.is_dir():
         raise InputError(f"the pictures must be in a folder, found no folder at {root}")
+    splits = _splits_in(root)
+    if not splits:
+        return make_listing(root, list(_classes_in(root, "train")))
+    pairs = splits.items()
+    return make_listing(root, [e for folder, split in pairs for e in _classes_in(folder, split)])
+
+
+def _splits_in(root: Path) -> dict[Path, str]:
+    """The folders of root that are splits; none where they are classes.
+
+    A class may be called "train" beside "bus" and "car": a split has folders, and no pictures.
+    """
     below = _subfolders(root)
-    splits = [SPLIT_OF.get(folder.name.lower(), "") for folder in below]
-    if "train" in splits and all(splits):  # a class may be called "train" beside "bus" and "car"
-        pairs = zip(below, splits, strict=True)
-        entries = [entry for folder, split in pairs for entry in _classes_in(folder, split)]
-    else:
-        entries = list(_classes_in(root, "train"))
-    return make_listing(root, entries)
+    found = {folder: SPLIT_OF.get(folder.name.lower(), "") for folder in below}
+    splits = {folder: split for folder, split in found.items() if split}
+    for folder in splits:
+        inside = _inside(folder)
+        if any(is_picture(e.name) for e in inside) or not any(map(_is_folder, inside)):
+            return {}
+    others = [folder.name for folder in below if folder not in splits]
+    if splits and ("train" not in splits.values() or others):
+        raise InputError(
+            f"{root} must hold train/ and other splits, or classes, found both or no train/: "
+            f"{', '.join(repr(shown(folder.name)) for folder in below)}; move the others elsewhere"
+        )
+    return splits
 
 
 def _classes_in(root: Path, split: str) -> Iterator[Entry]:
@@ -39,6 +58,12 @@ def _classes_in(root: Path, split: str) -> Iterator[Entry]:
         raise InputError(
             f"{root} must hold one subfolder per class with its pictures, found no subfolder"
             + (f" but {loose} pictures; sort them into a folder per class" if loose else "")
+        )
+    alike = [name for name, times in Counter(shown(f.name) for f in folders).items() if times > 1]
+    if alike:
+        raise InputError(
+            f"{root} must have one folder for each class, found two that are both called "
+            f"{alike[0]!r}, in different bytes; rename one"
         )
     for folder in folders:
         files = list(_pictures_below(folder, (root.resolve(),)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import InputError
 
-__all__ = ["SPLIT_OF", "Entry", "Listing", "make_listing", "shown"]
+__all__ = ["SPLIT_OF", "Entry", "Listing", "in_order", "make_listing", "shown"]
 
 SPLIT_OF = {  # what people call them
     "train": "train",
@@ -57,8 +57,7 @@ def make_listing(place: Path, entries: Sequence[Entry]) -> Listing:
             f"{place} must hold two or more classes, found {len(names)}: "
             f"{', '.join(map(repr, names)) or 'no picture at all'}"
         )
-    numbers = all(name.isdecimal() for name in names)
-    classes = sorted(names, key=(lambda name: (int(name), name)) if numbers else None)
+    classes = in_order(names)
     index = {label: j for j, label in enumerate(classes)}
     return Listing(
         name=shown(place.resolve().name),
@@ -69,6 +68,14 @@ def make_listing(place: Path, entries: Sequence[Entry]) -> Listing:
     )
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sorted, by value where all of them are numbers."""
+    distinct = set(names)
+    numbers = all(name.isdecimal() for name in distinct)
+    return sorted(distinct, key=(lambda name: (int(name), name)) if numbers else None)
+
+
 def shown(name: str) -> str:
     """A name that can be printed and compared: é is é, whether one character or two."""
-    return unicodedata.normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return unicodedata.normalize("NFC", text)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from ...errors import InputError
 from .listing import SPLIT_OF, Entry, Listing, make_listing, shown
 
 __all__ = ["list_manifest"]
 
-Row = tuple[str, str, str, str]  # where it stands, path, label, split ("" if there is none)
+Row = tuple[str, dict[str, str]]  # where it stands; column -> text
+_COLUMNS = ("path", "label", "split")
 
 
 def list_manifest(path: Path | str) -> Listing:
@@ -21,16 +24,16 @@ def list_manifest(path: Path | str) -> Listing:
     rows = _parquet_rows(path) if path.suffix.lower() == ".parquet" else _csv_rows(path)
     entries: dict[str, Entry] = {}
     missing = []
-    for place, file, label, split in rows:
-        entry = _entry(path, place, file, label, split)
+    for place, row in rows:
+        entry = _entry(path, place, row)
         before = entries.setdefault(entry.file, entry)
         if before != entry:
             raise InputError(
                 f"{path}, {place}: a picture must have one label and be in one split, found "
-                f"{file} before as {before.label!r} in {before.split}"
+                f"{row['path']} before as {before.label!r} in {before.split}"
             )
-        if not Path(entry.file).is_file():
-            missing.append(f"{place}: {file}")
+        if not os.path.isfile(entry.file):  # noqa: PTH113  Path's raises on impossible names
+            missing.append(f"{place}: {row['path']}")
     if missing:
         raise InputError(
             f"{path} must name files that are there, found {len(missing)} of {len(entries)} "
@@ -39,17 +42,18 @@ def list_manifest(path: Path | str) -> Listing:
     return make_listing(path, list(entries.values()))
 
 
-def _entry(path: Path, place: str, file: str, label: str, split: str) -> Entry:
-    if not file or not label:
+def _entry(path: Path, place: str, row: dict[str, str]) -> Entry:
+    if not row["path"] or not row["label"]:
         raise InputError(
-            f"{path}, {place}: every row must have a path and a label, found path {file!r} and "
-            f"label {label!r}"
+            f"{path}, {place}: every row must have a path and a label, found path "
+            f"{row['path']!r} and label {row['label']!r}"
         )
-    if split and split.lower() not in SPLIT_OF:
+    split = row.get("split", "train")  # an empty cell is not the same as no such column
+    if split.lower() not in SPLIT_OF:
         raise InputError(
             f"{path}, {place}: split must be train, validation or test, found {split!r}"
         )
-    return Entry(SPLIT_OF[split.lower() or "train"], shown(label), str(path.parent / file))
+    return Entry(SPLIT_OF[split.lower()], shown(row["label"]), str(path.parent / row["path"]))
 
 
 def _csv_rows(path: Path) -> Iterator[Row]:
@@ -58,11 +62,10 @@ def _csv_rows(path: Path) -> Iterator[Row]:
             head = file.readline()
             delimiter = max(",;\t", key=Counter(head).__getitem__)  # some write ; for ,
             names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
-            columns = _columns(path, names)
-            reader = csv.reader(file, delimiter=delimiter)
-            for row in filter(None, reader):  # blank lines are nothing
-                cells = [row[c].strip() if -1 < c < len(row) else "" for c in columns]
-                yield f"line {reader.line_num + 1}", cells[0], cells[1], cells[2]
+            columns = _checked_columns(path, names)
+            reader = csv.DictReader(file, columns, delimiter=delimiter, restval="")
+            for row in reader:
+                yield f"line {reader.line_num + 1}", _texts(row)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} must be a readable CSV file in UTF-8: {error}") from None
 
@@ -77,23 +80,31 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         ) from None
     try:
         with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            columns = _columns(path, names)
-            table = file.read(columns=[names[c] for c in columns if c > -1])
+            columns = _checked_columns(path, file.schema_arrow.names)
+            table = file.read().rename_columns(columns)
+            table = table.select([name for name in _COLUMNS if name in columns])
     except (OSError, ArrowException) as error:
         raise InputError(f"{path} must be a readable Parquet file: {error}") from None
-    cells = [table.column(names[c]).to_pylist() if c > -1 else [""] * len(table) for c in columns]
-    for number, row in enumerate(zip(*cells, strict=True)):
-        file, label, split = ("" if value is None else str(value).strip() for value in row)
-        yield f"row {number}", file, label, split
+    for number, row in enumerate(table.to_pylist()):
+        yield f"row {number}", _texts(row)
 
 
-def _columns(path: Path, names: Sequence[str]) -> list[int]:
-    """Where path, label and split stand; -1 for a split that is not there."""
+def _checked_columns(path: Path, names: Sequence[str]) -> list[str]:
     lower = [name.lower() for name in names]
-    if not {"path", "label"} <= set(lower):
+    twice = [name for name in _COLUMNS if lower.count(name) > 1]
+    if not {"path", "label"} <= set(lower) or twice:
         raise InputError(
-            f"{path} must have the columns path and label (and may have split), found "
+            f"{path} must have the columns path and label once (and may have split), found "
             f"{', '.join(map(repr, names)) or 'none'}"
         )
-    return [lower.index(c) if c in lower else -1 for c in ("path", "label", "split")]
+    return lower
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str]:
+    return {name: _text(row[name]) for name in _COLUMNS if name in row}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():  # a column of numbers with a gap
+        value = int(value)
+    return "" if value is None else str(value).strip()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 __all__ = [
     "Header",
@@ -22,10 +22,14 @@ __all__ = [
 ]
 
 Image.init()
-# Pillow hands EPS to Ghostscript and WMF to the operating system: both run what is in the file.
-# It tries the others in this order, so the usual ones come first.
-_USUAL = ["JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF"]
-_FORMATS = _USUAL + sorted(set(Image.OPEN) - {*_USUAL, "EPS", "WMF"})
+# A list of what is read, not of what is not: Pillow hands EPS to Ghostscript and WMF to the
+# operating system, which run what is in the file, and some containers (IPTC) open anything inside.
+# Formats are tried in this order.
+_FORMATS = [
+    *("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "JPEG2000", "MPO", "PPM", "TGA"),
+    *("ICO", "PCX", "DDS", "DIB", "SGI", "QOI", "PSD", "XBM", "XPM", "SUN"),
+]
+_FORMATS = [name for name in _FORMATS if name in Image.OPEN]  # as this Pillow was built
 _SUFFIXES = {suffix for suffix, name in Image.registered_extensions().items() if name in _FORMATS}
 
 _GREY = {"1", "L", "LA", "La", "I", "F"}
@@ -62,8 +66,12 @@ def _opened(content: bytes) -> Iterator[Image.Image]:
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             yield image
+    except MemoryError:  # the machine's fault, not the file's
+        raise
+    except UnidentifiedImageError:
+        raise Unreadable("it is no picture, or of a format that is not read") from None
     except Exception as error:  # decoders throw anything at a broken file
-        raise Unreadable(str(error) or type(error).__name__) from error
+        raise Unreadable(str(error) or type(error).__name__) from None
 
 
 def read_header(content: bytes) -> Header:
@@ -103,5 +111,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
         raise ValueError("its pixels are floating-point numbers; store 8 or 16 bits a channel")
     if image.mode == "I" or image.mode.startswith("I;16"):
         wide = np.asarray(image.convert("I"))
-        return Image.fromarray((wide >> 8).clip(0, 255).astype(np.uint8))
+        if image.mode != "I" or wide.max() > 255:  # 32 bits may hold no more than 8
+            wide = wide >> 8
+        return Image.fromarray(wide.clip(0, 255).astype(np.uint8))
     return image

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 from ...errors import InputError
 from .listing import Listing
 from .picture import Header, Unreadable, read_header
 
-__all__ = ["Look", "Shape", "check_size", "choose_shape", "look_at", "warn_of_leaks"]
-
-log = logging.getLogger(__name__)
+__all__ = ["Look", "Shape", "check_size", "choose_shape", "digest_of", "leaks", "look_at"]
 
 _KEEP = 256  # pictures that are all alike and no larger than this stay as they are
 _USUAL = 224  # others become squares of at most this
@@ -27,6 +25,7 @@ class Look:
 
     digest: bytes  # of its content
     header: Header | Unreadable
+    lasting: bool = True  # False: the disk failed, or a link led nowhere; another time it may not
 
 
 @dataclass(frozen=True)
@@ -42,25 +41,29 @@ class Shape:
         return 1 if self.grey else 3, self.height, self.width
 
 
+def digest_of(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
 def look_at(file: str) -> Look:
     try:
         content = Path(file).read_bytes()
     except OSError as error:
-        return Look(b"", Unreadable(error))
-    digest = hashlib.blake2b(content, digest_size=16).digest()
+        return Look(digest_of(repr(error.errno).encode()), Unreadable(error), lasting=False)
     try:
-        return Look(digest, read_header(content))
+        return Look(digest_of(content), read_header(content))
     except Unreadable as error:
-        return Look(digest, error)
+        return Look(digest_of(content), error)
 
 
 def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
-    height, width = (size, size) if isinstance(size, int) else size
-    if min(height, width) < 1:
-        raise InputError(f"size must be a number of pixels or (height, width), found {size}")
-    return height, width
+    pair = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    whole = all(isinstance(side, Integral) and not isinstance(side, bool) for side in pair)
+    if len(pair) != 2 or not whole or min(pair) < 1:
+        raise InputError(f"size must be a number of pixels or (height, width), found {size!r}")
+    return int(pair[0]), int(pair[1])
 
 
 def choose_shape(
@@ -81,14 +84,9 @@ def choose_shape(
     return Shape(*size, grey)
 
 
-def warn_of_leaks(listing: Listing, looks: Sequence[Look]) -> None:
-    """Pictures that are in the training set and in another: no measure on those means much."""
-    everything = list(zip(listing.files, listing.splits, looks, strict=True))
-    trained = {look.digest for _, split, look in everything if split == "train"}
-    for name in ("validation", "test"):
-        found = [f for f, split, look in everything if split == name and look.digest in trained]
-        if found:
-            log.warning(
-                "%d pictures of %s are in train too, byte for byte, the first: %s",
-                *(len(found), name, found[0]),
-            )
+def leaks(listing: Listing, looks: Sequence[Look]) -> list[int]:
+    """Places of pictures that are in train and in another split, byte for byte."""
+    digests = [look.digest if look.lasting else None for look in looks]
+    pairs = list(zip(listing.splits, digests, strict=True))
+    trained = {digest for split, digest in pairs if split == "train"} - {None}
+    return [i for i, (split, d) in enumerate(pairs) if split != "train" and d in trained]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
-
-from PIL import Image
 
 __all__ = ["Progress", "in_parallel", "processors"]
 
@@ -22,14 +19,12 @@ Progress = Callable[[int, int], None]  # done, of how many
 _AHEAD = 4  # results per thread that may wait to be taken, so that they do not fill the memory
 
 
-def in_parallel(function: Callable[[A], B], items: Iterable[A], threads: int) -> Iterator[B]:
+def in_parallel(function: Callable[[A], B], items: Iterable[A], threads: int) -> Generator[B]:
     """``function`` of every item, in order; one thread is the caller's own."""
-    with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
-        warnings.simplefilter("ignore")  # remarks on odd files
-        warnings.simplefilter("error", Image.DecompressionBombWarning)  # a giant is not decoded
-        if threads == 1:
-            yield from map(function, items)
-            return
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[B]] = deque()
         for item in items:
             waiting.append(pool.submit(function, item))
