@@ -152,7 +152,7 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
         skipped = _named(listing, about["skipped"])
         leaked = [listing.files[i] for i in about["leaked"]]
         rows = np.load(folder / "rows.npy")
-        x = np.memmap(folder / "x", np.uint8, "c").reshape(len(rows), *about["image"])
+        x = np.memmap(folder / "x", np.uint8, "r").reshape(len(rows), *about["image"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InputError(
             f"what was decoded must be as it was written, found {folder} damaged: {error}; delete "
