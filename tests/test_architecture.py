@@ -34,7 +34,7 @@ ORDER = [
     "metrics",
     "history",
     "probes",
-    "evaluation",
+    "stages",
     "checkpoint",
     "algorithm",
     "estimator",

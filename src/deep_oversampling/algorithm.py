@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 from torch import nn
-from torch.optim import SGD, Optimizer
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .augmentation import Augmentation
 from .errors import DOSError, InputError
 from .history import History, Round, spread
+from .losses import Loss, entropy
 from .metrics import measure
 from .network import Network, embed, pick_device, predict
 from .oversampling import oversample
 from .plan import Plan
 from .samples import Samples
-from .seeding import streams
-from .training import LastGood, Objective, Table, multi_task, single_task, train_round
+from .seeding import Streams, streams
+from .stages import Stage, sgd, train_stages
+from .training import multi_task, single_task
 
-__all__ = ["fit", "sgd"]
+__all__ = ["deep_over_sampling", "fit"]
 
 
-def sgd(parameters: Iterable[nn.Parameter]) -> Optimizer:
-    """The default optimiser (R9)."""
-    return SGD(parameters, lr=0.01, momentum=0.9)
+def deep_over_sampling(
+    network: Network,
+    samples: Samples,  # 𝒳
+    plan: Plan,  # {k_j}, {r_j}
+    *,
+    rounds: int,  # T
+    initial_rounds: int,
+    rng: Streams,
+    pull: float = 10.0,
+    pull_limit: float | None = 0.3,
+    weighted: bool = True,
+    loss: Loss = entropy,
+) -> Iterator[Stage]:
+    """Algorithm 1, a stage for every pass; the network is trained between them."""
+    for _ in range(initial_rounds):  # line 5: STL(𝒳)
+        yield Stage("single", samples, partial(single_task, loss=loss))
+    for t in range(rounds):  # line 6
+        v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
+        z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
+            samples, v, plan, generator=rng("weights", t), weighted=weighted
+        )
+        objective = multi_task(pull, pull_limit, loss=loss)
+        yield Stage("multi", z, objective, embedded=(v, samples.y, samples.n))  # line 22: MTL(𝒵′)
 
 
 def fit(
@@ -41,6 +63,7 @@ def fit(
     pull: float = 10.0,  # λ (R5)
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
+    loss: Loss = entropy,  # in place of ℋ: rivals.logit_adjusted(counts), rivals.focal(), …
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
     augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
@@ -59,46 +82,34 @@ def fit(
     counts, batch_size = samples.class_counts, batch_size or min(60, len(samples))
     plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
     plan = plan.fitted_to(counts, samples.classes)
-    rng = streams(seed)
     network.to(pick_device(device))
     samples = samples.to(network.device)
     _check_outputs(network, samples)
     _check_augment(augment, samples)
-    stepper = optimizer(network.parameters())
-    scheduler = schedule(stepper) if schedule else None
-    history, last_good = History(), LastGood(network)
-
-    def train(task: str, table: Table, objective: Objective) -> None:
-        start, t = time.perf_counter(), len(history.rounds)
-        last_good.keep(f"round {t + 1} ({task}-task)")
-        ell_g, ell_f = train_round(
+    rng = streams(seed)
+    history = train_stages(
+        network,
+        deep_over_sampling(
             network,
-            table,
-            objective,
-            stepper,
-            batch_size=batch_size,
-            generator=rng("training", t),
-            augment=augment,
-        )
-        if scheduler:
-            scheduler.step()
-        seconds = time.perf_counter() - start
-        scores = _scores(network, validation, plan) if validation else None
-        history.rounds.append(Round(task, len(table), ell_g, ell_f, seconds, scores))
-        if on_round:
-            on_round(history.rounds[-1])
-
-    with last_good:
-        for _ in range(rounds if initial_rounds is None else initial_rounds):  # line 5: STL(𝒳)
-            train("single", samples, single_task)
-        for t in range(rounds):  # line 6
-            v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
-            z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
-                samples, v, plan, generator=rng("weights", t), weighted=weighted
-            )
-            history.spreads.append(spread(v, samples.y, samples.n))
-            train("multi", z, multi_task(pull, pull_limit))  # line 22: MTL(𝒵′)
-        history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+            samples,
+            plan,
+            rounds=rounds,
+            initial_rounds=rounds if initial_rounds is None else initial_rounds,
+            rng=rng,
+            pull=pull,
+            pull_limit=pull_limit,
+            weighted=weighted,
+            loss=loss,
+        ),
+        batch_size=batch_size,
+        rng=rng,
+        optimizer=optimizer,
+        schedule=schedule,
+        augment=augment,
+        judge=(lambda network: _scores(network, validation, plan)) if validation else None,
+        on_round=on_round,
+    )
+    history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
     return history
 
 

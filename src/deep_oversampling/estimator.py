@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeGuard
@@ -27,8 +26,8 @@ from torch.optim import SGD, Optimizer
 from .algorithm import fit
 from .augmentation import Augmentation
 from .errors import InputError
-from .models import lenet, mlp
-from .network import Network, Normalize, embed, predict
+from .models import small_network
+from .network import Network, embed, predict
 from .plan import Plan
 from .samples import Samples, as_tensor
 from .seeding import isolated, streams
@@ -215,7 +214,7 @@ class DOSClassifier(
         shape, network = tuple(samples.x.shape[1:]), self.network
         with isolated(streams(seed)("network")):
             if network is None:
-                network = _small_network(samples, seed)
+                network = small_network(samples, seed=seed)
             elif isinstance(network, nn.Module):
                 network = copy.deepcopy(network)
             elif callable(network):
@@ -260,10 +259,3 @@ def _with_channels(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 3:
         array = array[:, np.newaxis]  # (m, h, w) -> (m, 1, h, w)
     return array.astype(np.float32, copy=False) if array.ndim == 2 else array
-
-
-def _small_network(samples: Samples, seed: int) -> Network:
-    shape, normalize = tuple(samples.x.shape[1:]), Normalize.of(samples.x)
-    if len(shape) == 3 and min(shape[1:]) >= 4:  # two poolings leave at least one pixel
-        return lenet(shape, samples.n, normalize=normalize, seed=seed)
-    return mlp(math.prod(shape), samples.n, normalize=normalize, seed=seed)

@@ -4,10 +4,31 @@ Written for the weighted losses ℓ′_f, ℓ′_g and ρ′. With w = 1 on ever
 unweighted ones, ℓ_f, ℓ_g and ρ, so one implementation serves both.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
-__all__ = ["classifier_loss", "embedding_loss", "proximity", "squared_errors", "with_live_self"]
+__all__ = [
+    "Loss",
+    "classifier_loss",
+    "embedding_loss",
+    "entropy",
+    "proximity",
+    "squared_errors",
+    "with_live_self",
+]
+
+Loss = Callable[[Tensor, Tensor], Tensor]  # logits (b, n), labels (b,) -> (b,): in place of ℋ
+
+
+def entropy(
+    logits: Tensor,  # (b, n)
+    labels: Tensor,  # (b,)
+) -> Tensor:  # (b,)
+    """ℋ(g(v), y): the cross-entropy of what g makes of v."""
+    return cross_entropy(logits, labels, reduction="none")
 
 
 def with_live_self(

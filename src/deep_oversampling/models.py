@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import pairwise
 
@@ -9,10 +10,19 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, relu
 
 from .errors import InputError
-from .network import Network
+from .network import Network, Normalize
+from .samples import Samples
 from .seeding import isolated, streams
 
-__all__ = ["lenet", "mlp", "resnet32"]
+__all__ = ["lenet", "mlp", "resnet32", "small_network"]
+
+
+def small_network(samples: Samples, *, seed: int = 0) -> Network:
+    """A LeNet for images, an MLP for anything else, normalised by what it will be trained on."""
+    shape, normalize = tuple(samples.x.shape[1:]), Normalize.of(samples.x)
+    if len(shape) == 3 and min(shape[1:]) >= 4:  # two poolings leave at least one pixel
+        return lenet(shape, samples.n, normalize=normalize, seed=seed)
+    return mlp(math.prod(shape), samples.n, normalize=normalize, seed=seed)
 
 
 def lenet(

@@ -8,11 +8,18 @@ from typing import Any, Protocol
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import cross_entropy
 
 from .augmentation import Augmentation
 from .errors import TrainingError
-from .losses import classifier_loss, embedding_loss, proximity, squared_errors, with_live_self
+from .losses import (
+    Loss,
+    classifier_loss,
+    embedding_loss,
+    entropy,
+    proximity,
+    squared_errors,
+    with_live_self,
+)
 from .network import Network
 from .oversampling import MicroClusters
 from .pull import limit_pull
@@ -40,13 +47,13 @@ class Table(Protocol):
 Objective = Callable[[Network, Any], tuple[Tensor, Tensor]]  # -> ℓ_g (b,), λℓ_f (b,)
 
 
-def single_task(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
+def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tuple[Tensor, Tensor]:
     """ℓ(x, y) = ℋ(g(f(x)), y), and no embedding loss."""
-    ell = cross_entropy(network(batch.x), batch.y, reduction="none")
+    ell = loss(network(batch.x), batch.y)
     return ell, torch.zeros_like(ell)
 
 
-def multi_task(pull: float, limit: float | None) -> Objective:
+def multi_task(pull: float, limit: float | None, *, loss: Loss = entropy) -> Objective:
     """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
 
     def objective(network: Network, z: MicroClusters) -> tuple[Tensor, Tensor]:
@@ -55,7 +62,7 @@ def multi_task(pull: float, limit: float | None) -> Objective:
         errors = squared_errors(to_f, with_live_self(to_f, z.v)) / z.variance
         logits = network.classifier(with_live_self(to_g, z.v).flatten(0, 1))
         labels = z.y.repeat_interleave(z.v.shape[1])
-        entropies = cross_entropy(logits, labels, reduction="none").view_as(errors)
+        entropies = loss(logits, labels).view_as(errors)
         ell_g = classifier_loss(proximity(errors, z.w, z.mask), entropies)
         return ell_g, pull * embedding_loss(errors, z.w)
 
@@ -87,6 +94,7 @@ def train_round(
     batch_size: int,
     generator: Generator,
     augment: Augmentation | None = None,
+    images_per_row: int = 1,
 ) -> tuple[float, float]:
     """Present every row of the table once; the means of ℓ_g and λℓ_f over the round.
 
@@ -102,7 +110,8 @@ def train_round(
     network.train()
     with isolated(generator):
         draws = augment.draws if augment else 0
-        u = torch.rand(*rows.shape, draws, generator=generator).to(network.device)
+        u = torch.rand(len(rows), images_per_row * batch_size, draws, generator=generator)
+        u = u.to(network.device)
         for step in range(len(rows)):
             batch = table[rows[step]]
             if augment:

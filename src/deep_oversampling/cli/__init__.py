@@ -10,6 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import DOSError
+from .compare import compare
 from .data import data
 from .demo import demo
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(compare)
 app.add_typer(data, name="data")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..data import Splits
     from ..samples import Samples
 
-__all__ = ["data"]
+__all__ = ["Cache", "DataDir", "data"]
 
 data = typer.Typer(help="Sets of pictures: list, fetch, verify, show.", no_args_is_help=True)
 

@@ -1,0 +1,189 @@
+"""``dos compare``: does it help, and against what?"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from .data import Cache, DataDir
+
+if TYPE_CHECKING:
+    from ..rivals import Method
+    from ..rivals.summary import Cell, Row
+    from ..rivals.trials import Trial
+
+__all__ = ["compare"]
+
+CERTAIN = 0.05  # a difference with a smaller p is beyond noise
+
+
+def compare(
+    data: Annotated[str, typer.Option(help="The name of a set, a folder, a manifest, arrays.")],
+    imbalance: Annotated[
+        str, typer.Option(help="drop:4:0.99, gaussian:0.2, exp:100, step:10 or none.")
+    ] = "none",
+    methods: Annotated[
+        str, typer.Option(help="Names with commas between, 'all' or 'paper'.")
+    ] = "cnn,ros,dos",
+    trials: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, …: subset, weights, draws.")] = 5,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; a stopped run goes on there.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    model: Annotated[str, typer.Option(help="auto (a LeNet or an MLP) or resnet32.")] = "auto",
+    k: Annotated[int, typer.Option(min=0, help="Neighbours of DOS.")] = 5,
+    rounds: Annotated[
+        int | None,
+        typer.Option(min=1, help="T, after as many initial ones.", show_default="by size"),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1)] = 60,
+    learning_rate: Annotated[float, typer.Option(help="Of SGD with momentum 0.9.")] = 0.01,
+    test_share: Annotated[
+        float, typer.Option(help="Held out to test on, where the data has no test set.")
+    ] = 0.2,
+    size: Annotated[int | None, typer.Option(min=1, help="Side of pictures.")] = None,
+    device: Annotated[str | None, typer.Option(show_default="a GPU if there is one")] = None,
+    data_dir: DataDir = None,
+    cache: Cache = None,
+) -> None:
+    """Every method on the same network, subset, rounds and test set, over several seeds.
+
+    dos compare --data digits --imbalance drop:4:0.9 --methods all
+
+    dos compare --data pictures/ --methods cnn,weights,logit-adjustment,dos --out runs/pictures
+    """
+    from ..data import load, parse_protocol
+    from ..rivals.compare import choose_rounds, run_trial
+    from ..rivals.summary import summarize
+    from ..rivals.trials import Setting, append_trial, read_trials
+
+    chosen = _chosen(methods)
+    protocol = str(parse_protocol(imbalance))
+    splits = load(data, data_dir=data_dir, cache=cache, size=size)
+    setting = Setting(
+        data=splits.name,
+        imbalance=protocol,
+        model=model,
+        k=k,
+        rounds=rounds or choose_rounds(len(splits.train), batch_size),
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        test_share=test_share,
+    )
+    path = out / "trials.jsonl" if out else None
+    found = read_trials(path, setting) if path else []
+    done = {(trial.method, trial.seed) for trial in found}
+    open_ = {s: [m for m in chosen if (m.name, s) not in done] for s in range(trials)}
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with progress:
+        task = progress.add_task("trials", total=sum(map(len, open_.values())))
+        for seed, left in open_.items():
+            for trial in run_trial(splits, setting, left, seed, device=device) if left else ():
+                found.append(trial)
+                if path:
+                    append_trial(path, trial)
+                progress.advance(task)
+    wanted = [method.name for method in chosen]
+    found = [t for name in wanted for t in found if t.method == name and t.seed < trials]
+    group = "minority" if any(trial.minority for trial in found) else "all"
+    rows = summarize(found, group=group)
+    if as_json:
+        print(json.dumps(_as_dict(setting, rows, found), indent=2))
+    else:
+        _print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
+        if path:
+            print(f"trials: {path}")
+
+
+def _chosen(text: str) -> list[Method]:
+    import difflib
+
+    from ..errors import InputError
+    from ..rivals import METHODS, PAPER
+
+    names = {"all": list(METHODS), "paper": list(PAPER)}.get(text) or text.split(",")
+    names = list(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+    for name in names:
+        if name not in METHODS:
+            near = difflib.get_close_matches(name, METHODS, n=2)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise InputError(
+                f"methods must be 'all', 'paper' or some of {', '.join(METHODS)}, found "
+                f"{name!r}{hint}"
+            )
+    if not names:
+        raise InputError("methods must name at least one method, found none")
+    return [METHODS[name] for name in names]
+
+
+def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -> None:
+    from ..rivals import METHODS
+    from ..rivals.summary import TEST
+
+    seeds = len({trial.seed for trial in trials})
+    table = Table(title=f"{title}: {seeds} trials, mean ± sd", box=SIMPLE, pad_edge=False)
+    columns = [("minority", "f1"), ("majority", "f1"), ("minority", "auprc")]
+    columns = columns if group == "minority" else [("all", "f1"), ("all", "auprc")]
+    table.add_column("method", no_wrap=True)
+    for of_group, measure in columns:
+        name = "AUPRC" if measure == "auprc" else "F1"
+        table.add_column(f"{of_group} {name}", justify="right", no_wrap=True)
+    table.add_column("− DOS", justify="right", no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    best = {c: max((r.cells[c[0]][c[1]].mean for r in rows), key=_sortable) for c in columns}
+    for row in rows:
+        cells = [_cell(row.cells[g][m], best[g, m]) for g, m in columns]
+        table.add_row(METHODS[row.method].title, *cells, *_against(row))
+    Console().print(table)
+    print(f"− DOS: difference of {group} F1; p by a {TEST}; * where p < {CERTAIN}")
+    for row in rows:
+        if row.left_out:
+            print(f"{row.method}: left out of a trial: {row.left_out}")
+
+
+def _cell(cell: Cell, best: float) -> str:
+    if math.isnan(cell.mean):
+        return "–"
+    text = f"{cell.mean:.3f}" + ("" if math.isnan(cell.sd) else f" ± {cell.sd:.3f}")
+    text = text.replace("0.", ".")
+    return f"[bold]{text}" if cell.mean == best else text
+
+
+def _against(row: Row) -> tuple[str, str]:
+    if math.isnan(row.difference):
+        return "", ""
+    p = "" if math.isnan(row.p) else f"{row.p:.3f}".replace("0.", ".")
+    return f"{row.difference:+.3f}".replace("0.", "."), p + ("*" if row.p < CERTAIN else " ")
+
+
+def _sortable(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
+
+
+def _as_dict(setting: object, rows: list[Row], trials: list[Trial]) -> dict[str, object]:
+    """Without NaN, which is no JSON."""
+    content = {
+        "setting": asdict(setting),  # type: ignore[call-overload]
+        "methods": [asdict(row) for row in rows],
+        "trials": [asdict(trial) for trial in trials],
+    }
+    text = json.dumps(content)
+    return json.loads(text, parse_constant=lambda _: None)  # type: ignore[no-any-return]

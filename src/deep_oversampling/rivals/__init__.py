@@ -1,0 +1,52 @@
+"""Every other method under one roof: the paper's own, and what people use today.
+
+Each is stages over the one training loop (`Method`). Their losses can stand in for the
+cross-entropy in ℓ_g: ``fit(network, samples, loss=logit_adjusted(samples.class_counts))``.
+"""
+
+from .class_weights import CLASS_BALANCED, INVERSE_FREQUENCY
+from .dos import DOS, DOS_KNN, DOS_LDAM, DOS_LOGIT_ADJUSTMENT, DOS_LR
+from .focal import FOCAL, focal
+from .ldam import LDAM_DRW, ldam, with_cosine_head
+from .lmle import LMLE
+from .logit_adjustment import LOGIT_ADJUSTMENT, logit_adjusted
+from .method import Contest, Method
+from .mixup import MIXUP, REMIX
+from .plain import CNN, CNN_CL
+from .random_oversampling import RANDOM_OVERSAMPLING
+from .retraining import CRT, EMBEDDING_SMOTE
+from .smote import SMOTE_PIXELS
+from .triplet import TL_RS_CSL
+from .weights import effective_number, inverse_frequency, weighted
+
+__all__ = [
+    "METHODS",
+    "PAPER",
+    "Contest",
+    "Method",
+    "effective_number",
+    "focal",
+    "inverse_frequency",
+    "ldam",
+    "logit_adjusted",
+    "weighted",
+    "with_cosine_head",
+]
+
+_OWN = (CNN, CNN_CL, SMOTE_PIXELS, TL_RS_CSL, LMLE, DOS, DOS_LR, DOS_KNN)
+_TODAY = (
+    RANDOM_OVERSAMPLING,
+    INVERSE_FREQUENCY,
+    FOCAL,
+    CLASS_BALANCED,
+    LDAM_DRW,
+    LOGIT_ADJUSTMENT,
+    CRT,
+    EMBEDDING_SMOTE,
+    MIXUP,
+    REMIX,
+    DOS_LOGIT_ADJUSTMENT,
+    DOS_LDAM,
+)
+METHODS = {method.name: method for method in (*_OWN, *_TODAY)}
+PAPER = tuple(method.name for method in _OWN)

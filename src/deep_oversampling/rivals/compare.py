@@ -1,0 +1,151 @@
+"""Every method on the same subset, network, rounds and test set."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.optim import SGD
+
+from .. import __version__
+from ..data import Splits, hold_out, imbalanced, parse_protocol
+from ..data.imbalance import DropFromClasses, ImbalanceProtocol
+from ..errors import DOSError, InputError
+from ..history import History
+from ..metrics import MEASURES
+from ..models import resnet32, small_network
+from ..network import Network, Normalize, pick_device
+from ..plan import Plan
+from ..samples import Samples
+from ..seeding import streams
+from ..stages import train_stages
+from .method import Contest, Method
+from .trials import Setting, Trial
+
+__all__ = ["MODELS", "choose_rounds", "run_trial"]
+
+_STEPS = 400  # that a training's second half should have, if it can within
+_ROUNDS = (3, 20)
+
+MODELS: dict[str, Callable[[Samples, int], Network]] = {
+    "auto": lambda samples, seed: small_network(samples, seed=seed),
+    "resnet32": lambda samples, seed: resnet32(
+        samples.x.shape[1], samples.n, normalize=Normalize.of(samples.x), seed=seed
+    ),
+}
+
+
+def choose_rounds(samples: int, batch_size: int) -> int:
+    """T where none is given: few samples take more rounds.
+
+    >>> choose_rounds(900, 60), choose_rounds(50_000, 60)
+    (20, 3)
+    """
+    least, most = _ROUNDS
+    return min(most, max(least, math.ceil(_STEPS * batch_size / samples)))
+
+
+def run_trial(
+    splits: Splits,
+    setting: Setting,
+    methods: Sequence[Method],
+    seed: int,
+    *,
+    device: torch.device | str | None = None,
+) -> Iterator[Trial]:
+    """Train and measure one method after the other; those that share a training, once.
+
+    A method that cannot be run on this subset (SMOTE needs two samples of a class) gives a trial
+    that says why, and the rest goes on.
+    """
+    place = pick_device(device)
+    whole, test = splits.train, splits.test
+    if test is None:
+        whole, test = hold_out(whole, setting.test_share, seed=seed)
+    protocol = parse_protocol(setting.imbalance)
+    subset = imbalanced(whole, protocol, seed=seed)
+    train, test = subset.samples.to(place), test.to(place)
+    plan = _plan(train, protocol, subset.reduced, setting.k)
+    record = partial(
+        Trial,
+        setting=setting,
+        seed=seed,
+        minority=tuple(plan.minority.nonzero().flatten().tolist()),
+        samples=tuple(train.class_counts.tolist()),
+        where=_where(place),
+    )
+    for group in _by_training(methods):
+        try:
+            network, history = _train(group[0], train, plan, setting, seed)
+            for method in group:
+                report = method.readout(network, train, test)
+                yield record(
+                    method=method.name,
+                    measures={name: _numbers(getattr(report, name)) for name in MEASURES},
+                    presented=sum(one.presented for one in history.rounds),
+                    seconds=round(sum(one.seconds for one in history.rounds), 3),
+                )
+        except DOSError as error:
+            for method in group:
+                yield record(
+                    method=method.name, measures={}, presented=0, seconds=0.0, left_out=str(error)
+                )
+
+
+def _plan(train: Samples, protocol: ImbalanceProtocol, reduced: tuple[int, ...], k: int) -> Plan:
+    """The classes that the protocol reduced are the minority, else the counts decide."""
+    counts = train.class_counts.cpu()
+    if isinstance(protocol, DropFromClasses) and reduced:
+        plan = Plan.for_minority(counts, reduced, k)
+    else:
+        plan = Plan.automatic(counts, k, names=train.classes)
+    return plan.fitted_to(counts, train.classes)
+
+
+def _by_training(methods: Sequence[Method]) -> list[list[Method]]:
+    groups: dict[str, list[Method]] = {}
+    for method in methods:
+        groups.setdefault(method.training.name, []).append(method)
+    return list(groups.values())
+
+
+def _train(
+    method: Method, train: Samples, plan: Plan, setting: Setting, seed: int
+) -> tuple[Network, History]:
+    """From the same initial weights, with the same batches in the rounds that are alike."""
+    if setting.model not in MODELS:
+        raise InputError(f"the model must be one of {', '.join(MODELS)}, found {setting.model!r}")
+    network = MODELS[setting.model](train, seed)
+    network = method.training.prepare(network) if method.training.prepare else network
+    network.to(train.y.device)
+    contest = Contest(train, plan, setting.rounds, setting.rounds, streams(seed))
+    history = train_stages(
+        network,
+        method.training.stages(network, contest),
+        batch_size=min(setting.batch_size, len(train)),
+        rng=streams(seed),
+        optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
+    )
+    return network, history
+
+
+def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:
+    """For JSON, which knows no NaN."""
+    return tuple(None if math.isnan(value) else round(float(value), 6) for value in column)
+
+
+def _where(device: torch.device) -> dict[str, str]:
+    hardware = platform.machine()
+    if device.type == "cuda":
+        hardware = torch.cuda.get_device_name(device)
+    return {
+        "deep-oversampling": __version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "hardware": hardware,
+    }

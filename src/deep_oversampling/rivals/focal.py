@@ -1,0 +1,35 @@
+"""Focal loss: what is classified well already counts little.
+
+Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICCV 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from ..losses import Loss
+from ..network import Network
+from ..stages import Stage
+from .method import Contest, Method, Training, passes
+
+__all__ = ["FOCAL", "focal"]
+
+
+def focal(gamma: float = 2.0) -> Loss:
+    """(1 − p_y)^γ · −log p_y; γ = 0 is the cross-entropy."""
+
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        ell = cross_entropy(logits, labels, reduction="none")
+        return (1 - (-ell).exp()).clamp(min=0) ** gamma * ell
+
+    return loss
+
+
+def stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    return passes(contest, contest.initial_rounds + contest.rounds, focal())
+
+
+FOCAL = Method("focal", "focal loss", "Lin et al., ICCV 2017", Training("focal", stages))

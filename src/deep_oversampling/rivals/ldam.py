@@ -1,0 +1,87 @@
+"""LDAM: margins that grow as classes get rarer, on a cosine classifier.
+
+Cao, Wei, Gaidon, Arechiga and Ma, Learning Imbalanced Datasets with Label-Distribution-Aware
+Margin Loss, NeurIPS 2019; with deferred re-weighting (DRW).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear, normalize
+
+from ..errors import InputError
+from ..losses import Loss
+from ..network import Network
+from ..stages import Stage
+from .method import Contest, Method, Training, passes
+from .weights import effective_number
+
+__all__ = ["LDAM_DRW", "SCALE", "CosineHead", "ldam", "with_cosine_head"]
+
+SCALE = 30.0  # s, of the cosines
+_LARGEST = 0.5  # margin, of the rarest class
+
+
+def ldam(
+    counts: Tensor,  # (n,)
+    weights: Tensor | None = None,  # (n,)
+    largest: float = _LARGEST,
+    scale: float = SCALE,
+) -> Loss:
+    """ℋ after the logit of the sample's own class lost s·Δ_y, Δ_j ∝ m_j^(−1/4)."""
+    margins = counts.clamp(min=1).double() ** -0.25
+    margins = scale * largest * margins / margins.max()
+
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        margin = margins.to(logits)[labels].unsqueeze(1)
+        behind = logits.scatter_add(1, labels.unsqueeze(1), -margin)
+        weight = None if weights is None else weights.to(logits)
+        ell = cross_entropy(behind, labels, reduction="none")
+        return ell if weight is None else weight[labels] * ell
+
+    return loss
+
+
+class CosineHead(nn.Module):
+    """s times the cosine between what comes in and the weights of each class."""
+
+    def __init__(self, layer: nn.Linear, scale: float = SCALE) -> None:
+        super().__init__()
+        self.weight, self.scale = nn.Parameter(layer.weight.detach().clone()), scale
+
+    def forward(self, v: Tensor) -> Tensor:
+        return self.scale * linear(normalize(v, dim=1), normalize(self.weight, dim=1))
+
+
+def with_cosine_head(network: Network) -> Network:
+    """The network with its last linear layer replaced; the rest, and its weights, are the same."""
+    network = copy.deepcopy(network)
+    if isinstance(network.classifier, nn.Linear):
+        network.classifier = CosineHead(network.classifier)
+        return network
+    last = list(network.classifier.children())[-1:]
+    if not isinstance(network.classifier, nn.Sequential) or not isinstance(last[0], nn.Linear):
+        raise InputError(
+            "LDAM needs a classifier that ends in a linear layer, to make it one of cosines, found "
+            f"{type(network.classifier).__name__}; leave the method out"
+        )
+    network.classifier[-1] = CosineHead(last[0])
+    return network
+
+
+def stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    """The margins from the start, the weights deferred to the last rounds (DRW)."""
+    counts = contest.samples.class_counts
+    yield from passes(contest, contest.initial_rounds, ldam(counts))
+    yield from passes(contest, contest.rounds, ldam(counts, effective_number(counts)))
+
+
+LDAM_DRW = Method(
+    "ldam-drw",
+    "LDAM-DRW",
+    "Cao et al., NeurIPS 2019",
+    Training("ldam-drw", stages, with_cosine_head),
+)

@@ -1,0 +1,69 @@
+"""What a method is: stages over the one training loop, and a way to read out the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from ..losses import Loss, entropy
+from ..metrics import Report, measure
+from ..network import Network, predict
+from ..plan import Plan
+from ..samples import Samples
+from ..seeding import Streams
+from ..stages import Stage
+from ..training import single_task
+
+__all__ = ["Contest", "Method", "Readout", "Stages", "Training", "by_softmax", "passes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """What every method is given, alike."""
+
+    samples: Samples  # 𝒳, on the network's device
+    plan: Plan  # of DOS: which classes are rare, and how often they are presented
+    rounds: int  # T
+    initial_rounds: int  # before them: plain training, or the method's own loss
+    rng: Streams
+
+    @property
+    def presented(self) -> int:
+        """Σ r_j m_j: the rows of a multi-task round of DOS."""
+        return int((self.plan.r * self.samples.class_counts.cpu()).sum())
+
+
+Stages = Callable[[Network, Contest], Iterator[Stage]]
+Readout = Callable[[Network, Samples, Samples], Report]  # trained network, training set, test set
+
+
+def passes(contest: Contest, rounds: int, loss: Loss = entropy) -> Iterator[Stage]:
+    """So many rounds over the samples as they are."""
+    for _ in range(rounds):
+        yield Stage("single", contest.samples, partial(single_task, loss=loss))
+
+
+def by_softmax(network: Network, train: Samples, test: Samples) -> Report:
+    """What the network itself says."""
+    return measure(predict(network, test.x), test.y)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network is trained; methods that differ only in what is read out share one."""
+
+    name: str
+    stages: Stages
+    prepare: Callable[[Network], Network] | None = None  # where a method has a head of its own
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the comparison."""
+
+    name: str  # as it is typed
+    title: str  # as a table has it
+    publication: str
+    training: Training
+    readout: Readout = by_softmax

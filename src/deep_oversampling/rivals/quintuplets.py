@@ -1,0 +1,93 @@
+"""LMLE's quintuplets: a sample, and four others in the order they should be near it.
+
+Huang, Li, Loy and Tang, Learning Deep Representation for Imbalanced Classification, CVPR 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from ..samples import Samples
+from .tables import class_balanced, one_of
+from .triplet import Group
+
+__all__ = ["Quintuplets", "clusters", "draw_anchors", "quintuplets"]
+
+_CLUSTERS = 10  # of a class at most
+_MEMBERS = 20  # of a cluster, on the average, at least
+_BLOCK = 512  # anchors whose distances to all samples are in memory together
+
+
+def clusters(v: Tensor, y: Tensor, seed: int) -> Tensor:  # (m, d), (m,) -> (m,)
+    """Per-class k-means on the features: the cluster of each sample, numbered over all classes."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    features, labels = v.cpu().numpy(), y.cpu().numpy()
+    found, first = np.empty(len(labels), np.int64), 0
+    for j in np.unique(labels):
+        rows = np.flatnonzero(labels == j)
+        k = int(np.clip(len(rows) // _MEMBERS, 1, _CLUSTERS))
+        means = MiniBatchKMeans(k, random_state=seed, n_init=1, batch_size=1024)
+        inner = means.fit_predict(features[rows])
+        found[rows] = first + np.unique(inner, return_inverse=True)[1]  # none is empty
+        first = found[rows].max() + 1
+    return torch.from_numpy(found).to(y.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Quintuplets:
+    """Rows of (anchor, p+, p−, p−−, n) and which of the three margins they have."""
+
+    samples: Samples
+    index: Tensor  # (rows, 5)
+    counts: Tensor  # (rows, 3)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: Tensor) -> Group:
+        x = torch.as_tensor(self.samples.x[self.index[rows].flatten()])
+        return Group(x, 5, self.counts[rows])
+
+
+def quintuplets(
+    v: Tensor,  # (m, d)
+    y: Tensor,  # (m,)
+    cluster: Tensor,  # (m,)
+    anchors: Tensor,  # (rows,)
+) -> tuple[Tensor, Tensor]:  # (rows, 5), (rows, 3)
+    """The four companions of each anchor, by their distances now.
+
+    p+ is the farthest of its cluster, p− the nearest of its class in another cluster, p−− the
+    farthest of its class, n the nearest of another class. Where there is none (a class with a
+    single cluster has no p−) the one before stands in, and the margin between them does not count.
+    """
+    parts = [_companions(v, y, cluster, part) for part in anchors.split(_BLOCK)]
+    index, counts = zip(*parts, strict=True)
+    return torch.cat(index), torch.cat(counts)
+
+
+def _companions(v: Tensor, y: Tensor, cluster: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    distance = torch.cdist(v[a], v)  # (b, m)
+    alike = y[a].unsqueeze(1) == y
+    together = cluster[a].unsqueeze(1) == cluster
+    near = distance.masked_fill(~together, -torch.inf).argmax(1)
+    other = distance.masked_fill(~alike | together, torch.inf).min(1)
+    split = other.values.isfinite()  # the class has another cluster
+    further = torch.where(split, other.indices, near)
+    farthest = distance.masked_fill(~alike, -torch.inf).argmax(1)
+    stranger = distance.masked_fill(alike, torch.inf).argmin(1)
+    index = torch.stack([a, near, further, farthest, stranger], 1)
+    return index, torch.stack([split, farthest != further, torch.ones_like(split)], 1)
+
+
+def draw_anchors(y: Tensor, cluster: Tensor, size: int, generator: Generator) -> Tensor:
+    """Equally over the classes, and within a class over its clusters."""
+    label = torch.empty(int(cluster.max()) + 1, dtype=torch.long)
+    label[cluster.cpu()] = y.cpu()  # of each cluster
+    drawn = class_balanced(label, size, generator)  # clusters
+    return one_of(cluster, drawn, generator).to(y.device)

@@ -1,0 +1,71 @@
+"""Classifier re-training (cRT): features first, then a new classifier on balanced batches.
+
+Kang et al., Decoupling Representation and Classifier for Long-Tailed Recognition, ICLR 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ..losses import entropy
+from ..network import Network, embed
+from ..samples import Samples
+from ..seeding import Streams, isolated
+from ..stages import Stage
+from .method import Contest, Method, Training, passes
+from .smote import with_smote
+from .tables import Redrawn, class_balanced
+
+__all__ = ["CRT", "EMBEDDING_SMOTE", "head_only", "start_head_anew"]
+
+
+def start_head_anew(network: Network, rng: Streams) -> None:
+    """New initial weights for g; f is left as it was learned."""
+
+    def reset(module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            module.reset_parameters()
+
+    with isolated(rng("new head")):
+        network.classifier.apply(reset)
+
+
+def head_only(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
+    """ℋ(g(v), y) of embeddings that were computed before: only g learns."""
+    ell = entropy(network.classifier(torch.as_tensor(batch.x)), batch.y)
+    return ell, torch.zeros_like(ell)
+
+
+def stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    samples = contest.samples
+    yield from passes(contest, contest.initial_rounds)
+    fixed = _embedded(network, samples)
+    start_head_anew(network, contest.rng)
+    for t in range(contest.rounds):
+        index = class_balanced(samples.y, contest.presented, contest.rng("balanced", t))
+        yield Stage("head", Redrawn(fixed, index.to(samples.y.device)), head_only)
+
+
+def smote_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    """SMOTE among the embeddings, and the head trained again on the result."""
+    yield from passes(contest, contest.initial_rounds)
+    made = with_smote(_embedded(network, contest.samples), contest.plan, contest.rng)
+    start_head_anew(network, contest.rng)
+    for _ in range(contest.rounds):
+        yield Stage("head", made, head_only)
+
+
+def _embedded(network: Network, samples: Samples) -> Samples:
+    return Samples(embed(network, samples.x), samples.y, samples.classes)
+
+
+CRT = Method("crt", "cRT", "Kang et al., ICLR 2020", Training("crt", stages))
+EMBEDDING_SMOTE = Method(
+    "embedding-smote",
+    "SMOTE of embeddings",
+    "after Dablain et al., 2022",
+    Training("embedding-smote", smote_stages),
+)

@@ -1,0 +1,82 @@
+"""Trials in numbers: mean and deviation of each method, and whether DOS differs from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..metrics import MEASURES
+from .trials import GROUPS, Trial
+
+__all__ = ["TEST", "Cell", "Row", "summarize"]
+
+TEST = "paired t-test over the trials, two-sided"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure over a group of classes: mean and standard deviation of the trials."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of a method."""
+
+    method: str
+    trials: int
+    cells: dict[str, dict[str, Cell]]  # group -> measure
+    seconds: float  # mean
+    difference: float  # of its F1 to that of the reference, over the trials both have
+    p: float  # that it is chance; NaN with fewer than two such trials
+    left_out: str  # a reason, where a trial could not be run
+
+
+def summarize(
+    trials: Sequence[Trial], *, reference: str = "dos", group: str = "minority"
+) -> list[Row]:
+    """A row for every method, in the order they come; F1 of ``group`` is what is compared."""
+    names = list(dict.fromkeys(trial.method for trial in trials))
+    of = {name: {t.seed: t for t in trials if t.method == name} for name in names}
+    done = {name: {s: t for s, t in found.items() if not t.left_out} for name, found in of.items()}
+    rows = []
+    for name in names:
+        found = list(done[name].values())
+        cells = {g: {m: _cell([t.mean(m, g) for t in found]) for m in MEASURES} for g in GROUPS}
+        pairs = [
+            (trial.mean("f1", group), other.mean("f1", group))
+            for seed, trial in done[name].items()
+            if (other := done.get(reference, {}).get(seed)) and name != reference
+        ]
+        reasons = [t.left_out for t in of[name].values() if t.left_out]
+        seconds = sum(t.seconds for t in found) / len(found) if found else math.nan
+        rows.append(
+            Row(name, len(found), cells, seconds, *_compared(pairs), next(iter(reasons), ""))
+        )
+    return rows
+
+
+def _cell(values: list[float]) -> Cell:
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return Cell(math.nan, math.nan)
+    sd = float(np.std(known, ddof=1)) if len(known) > 1 else math.nan
+    return Cell(float(np.mean(known)), sd)
+
+
+def _compared(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Mean difference, and p by the paired t-test."""
+    from scipy.stats import ttest_rel
+
+    if not pairs:
+        return math.nan, math.nan
+    own, other = np.array(pairs).T
+    difference = float((own - other).mean())
+    if len(pairs) < 2 or np.ptp(own - other) == 0:  # the test divides by their deviation
+        return difference, math.nan
+    return difference, float(ttest_rel(own, other).pvalue)

@@ -1,0 +1,92 @@
+"""What the rivals present: samples drawn again, mixed, or in groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Generator, Tensor
+
+from ..samples import Samples
+
+__all__ = ["Mixed", "MixedBatch", "Redrawn", "class_balanced", "one_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawn:
+    """Rows of 𝒳, any number of times each; an index, no copy."""
+
+    samples: Samples
+    index: Tensor  # (rows,)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: Tensor) -> Samples:
+        return self.samples[self.index[rows]]
+
+
+def class_balanced(y: Tensor, size: int, generator: Generator) -> Tensor:  # (m,) -> (size,)
+    """Draw a class, all alike, then one of its samples: what class-balanced sampling presents."""
+    present = y.cpu().unique()
+    wanted = present[torch.randint(len(present), (size,), generator=generator)]
+    return one_of(y, wanted, generator)
+
+
+def one_of(
+    group: Tensor,  # (m,)     of each sample
+    wanted: Tensor,  # (size,)  groups
+    generator: Generator,
+    *,
+    but: Tensor | None = None,  # (size,)  samples of those groups
+) -> Tensor:  # (size,)  rows
+    """A sample of each wanted group, at random; not the one excepted, if there is another."""
+    group, wanted = group.cpu(), wanted.cpu()
+    counts = torch.bincount(group)
+    rows, start = group.argsort(stable=True), counts.cumsum(0) - counts  # group after group
+    size, u = counts[wanted], torch.rand(len(wanted), generator=generator, dtype=torch.float64)
+    if but is None:
+        return rows[start[wanted] + (u * size).long()]
+    place = torch.empty_like(rows)
+    place[rows] = torch.arange(len(rows))
+    on = torch.where(size > 1, 1 + (u * (size - 1)).long(), 0)  # 1 … size − 1 places, in a circle
+    return rows[start[wanted] + (place[but.cpu()] - start[wanted] + on) % size]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedBatch:
+    """A batch whose images are mixed with each other: image i with the i-th from its end."""
+
+    x: Tensor  # (b, …)
+    y: Tensor  # (b,)
+    share: Tensor  # (b,)  of the image itself; the other has the rest
+
+    def with_x(self, x: Tensor) -> MixedBatch:
+        return replace(self, x=x)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """𝒳 with a share for every sample, Beta(α, α).
+
+    Batches are in random order, so image b − i is a random partner of image i.
+    """
+
+    samples: Samples
+    share: Tensor  # (m,)
+
+    @classmethod
+    def drawn(cls, samples: Samples, alpha: float, generator: Generator) -> Mixed:
+        # Beta(α, α) as G₁ / (G₁ + G₂) of two Gamma(α), drawn on the CPU for every device alike
+        gamma = torch._standard_gamma(
+            torch.full((2, len(samples)), alpha, dtype=torch.float64), generator=generator
+        )
+        share = (gamma[0] / gamma.sum(0)).nan_to_num(0.5)
+        return cls(samples, share.float().to(samples.y.device))
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, rows: Tensor) -> MixedBatch:
+        batch = self.samples[rows]
+        return MixedBatch(torch.as_tensor(batch.x), batch.y, self.share[rows])

@@ -1,0 +1,118 @@
+"""A trial as one line of JSON, in a file that a stopped comparison goes on with."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+__all__ = ["GROUPS", "Setting", "Trial", "append_trial", "read_trials"]
+
+GROUPS = ("minority", "majority", "all")  # of classes
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that a trial depends on but its method and seed."""
+
+    data: str
+    imbalance: str
+    model: str
+    k: int
+    rounds: int  # T, after as many initial ones
+    batch_size: int
+    learning_rate: float
+    test_share: float  # held out by each trial's seed, where the data has no test set
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method, one seed."""
+
+    setting: Setting
+    method: str
+    seed: int
+    minority: tuple[int, ...]  # the classes that the plan favours
+    samples: tuple[int, ...]  # (n,)  of each class in training
+    measures: dict[str, tuple[float | None, ...]]  # measure -> (n,); None: no sample to test on
+    presented: int  # images in all
+    seconds: float  # of training; the same for methods that share one
+    where: dict[str, str]  # versions and hardware
+    left_out: str = ""  # the reason, where the method could not be run
+
+    def mean(self, measure: str, group: str) -> float:
+        """Over the classes of a group that have a value; NaN if there is none."""
+        everything = range(len(self.samples))
+        classes = {
+            "minority": self.minority,
+            "majority": [j for j in everything if j not in self.minority],
+            "all": everything,
+        }
+        column = self.measures.get(measure, ())
+        values = [v for j in classes[group] if j < len(column) and (v := column[j]) is not None]
+        return sum(values) / len(values) if values else math.nan
+
+
+def append_trial(path: Path, trial: Trial) -> None:
+    """One line, written in one go; after a torn one, on a line of its own."""
+    line = json.dumps(asdict(trial)) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read() == b"\n" else "\n" + line
+            file.write(line.encode())
+    except OSError as error:
+        raise InputError(
+            f"{path} must be a file that can be written to: {error}; choose another folder (--out)"
+        ) from None
+
+
+def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
+    """The trials of a file, the first of each method and seed; other settings are refused.
+
+    A line that was torn when the process died is passed over: its trial is run again.
+    """
+    if not path.exists():
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} must be a readable file of trials: {error}") from None
+    found: dict[tuple[str, int], Trial] = {}
+    for number, line in enumerate(lines, 1):
+        trial = _parsed(line)
+        if trial is None:
+            continue
+        setting = setting or trial.setting
+        if trial.setting != setting:
+            raise InputError(
+                f"{path} must hold trials of one setting, found {_difference(trial, setting)} in "
+                f"line {number}; choose another folder (--out)"
+            )
+        found.setdefault((trial.method, trial.seed), trial)
+    return list(found.values())
+
+
+def _parsed(line: str) -> Trial | None:
+    try:
+        values: dict[str, Any] = json.loads(line)
+        values["setting"] = Setting(**values["setting"])
+        values["measures"] = {name: tuple(column) for name, column in values["measures"].items()}
+        for name in ("minority", "samples"):
+            values[name] = tuple(values[name])
+        return Trial(**values)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _difference(trial: Trial, setting: Setting) -> str:
+    theirs, ours = asdict(trial.setting), asdict(setting)
+    other = [name for name in ours if theirs[name] != ours[name]]
+    return ", ".join(f"{name} {theirs[name]!r} instead of {ours[name]!r}" for name in other)
