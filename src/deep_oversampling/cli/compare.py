@@ -46,7 +46,7 @@ def compare(
         typer.Option(min=1, help="T, after as many initial ones.", show_default="by size"),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 60,
-    learning_rate: Annotated[float, typer.Option(help="Of SGD with momentum 0.9.")] = 0.01,
+    learning_rate: Annotated[float, typer.Option(min=0, help="Of SGD with momentum 0.9.")] = 0.01,
     test_share: Annotated[
         float, typer.Option(help="Held out to test on, where the data has no test set.")
     ] = 0.2,
@@ -119,8 +119,9 @@ def _chosen(text: str) -> list[Method]:
     from ..errors import InputError
     from ..rivals import METHODS, PAPER
 
+    text = text.strip().lower()
     names = {"all": list(METHODS), "paper": list(PAPER)}.get(text) or text.split(",")
-    names = list(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+    names = list(dict.fromkeys(name.strip() for name in names if name.strip()))
     for name in names:
         if name not in METHODS:
             near = difflib.get_close_matches(name, METHODS, n=2)
@@ -139,13 +140,18 @@ def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -
     from ..rivals.summary import TEST
 
     seeds = len({trial.seed for trial in trials})
-    table = Table(title=f"{title}: {seeds} trials, mean ± sd", box=SIMPLE, pad_edge=False)
+    table = Table(
+        title=f"{title}: {seeds} trials, mean ± sd",
+        box=SIMPLE,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
     columns = [("minority", "f1"), ("majority", "f1"), ("minority", "auprc")]
     columns = columns if group == "minority" else [("all", "f1"), ("all", "auprc")]
     table.add_column("method", no_wrap=True)
     for of_group, measure in columns:
         name = "AUPRC" if measure == "auprc" else "F1"
-        table.add_column(f"{of_group} {name}", justify="right", no_wrap=True)
+        table.add_column(f"{of_group}\n{name}", justify="right", no_wrap=True)
     table.add_column("− DOS", justify="right", no_wrap=True)
     table.add_column("p", justify="right", no_wrap=True)
     best = {c: max((r.cells[c[0]][c[1]].mean for r in rows), key=_sortable) for c in columns}
@@ -153,7 +159,8 @@ def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -
         cells = [_cell(row.cells[g][m], best[g, m]) for g, m in columns]
         table.add_row(METHODS[row.method].title, *cells, *_against(row))
     Console().print(table)
-    print(f"− DOS: difference of {group} F1; p by a {TEST}; * where p < {CERTAIN}")
+    print(f"\n− DOS: difference of {group} F1; * where p < {CERTAIN}")
+    print(f"p: {TEST}")
     for row in rows:
         if row.left_out:
             print(f"{row.method}: left out of a trial: {row.left_out}")

@@ -27,7 +27,7 @@ def by_effective_number(network: Network, contest: Contest) -> Iterator[Stage]:
 
 
 INVERSE_FREQUENCY = Method(
-    "weights", "inverse-frequency weights", "folklore", Training("weights", by_frequency)
+    "weights", "inverse frequency", "folklore", Training("weights", by_frequency)
 )
 CLASS_BALANCED = Method(
     "class-balanced",

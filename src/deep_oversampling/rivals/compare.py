@@ -64,6 +64,7 @@ def run_trial(
     that says why, and the rest goes on.
     """
     place = pick_device(device)
+    _check_model(setting.model, splits.train)
     whole, test = splits.train, splits.test
     if test is None:
         whole, test = hold_out(whole, setting.test_share, seed=seed)
@@ -80,6 +81,7 @@ def run_trial(
         where=_where(place),
     )
     for group in _by_training(methods):
+        left = list(group)
         try:
             network, history = _train(group[0], train, plan, setting, seed)
             for method in group:
@@ -90,11 +92,25 @@ def run_trial(
                     presented=sum(one.presented for one in history.rounds),
                     seconds=round(sum(one.seconds for one in history.rounds), 3),
                 )
+                left.remove(method)
         except DOSError as error:
-            for method in group:
+            for method in left:
                 yield record(
                     method=method.name, measures={}, presented=0, seconds=0.0, left_out=str(error)
                 )
+
+
+def _check_model(model: str, samples: Samples) -> None:
+    """At the door: no method can be run, so none is left out instead."""
+    x = samples.x
+    if model not in MODELS:
+        raise InputError(f"the model must be one of {', '.join(MODELS)}, found {model!r}")
+    if model == "resnet32" and x.ndim != 4:
+        raise InputError(
+            f"resnet32 needs images, shape (m, c, h, w), found {tuple(x.shape)}; choose auto"
+        )
+    if not x.is_floating_point() and x.dtype != torch.uint8:
+        raise InputError(f"samples must be floats or uint8, found {x.dtype}; store them as float32")
 
 
 def _plan(train: Samples, protocol: ImbalanceProtocol, reduced: tuple[int, ...], k: int) -> Plan:
@@ -118,8 +134,6 @@ def _train(
     method: Method, train: Samples, plan: Plan, setting: Setting, seed: int
 ) -> tuple[Network, History]:
     """From the same initial weights, with the same batches in the rounds that are alike."""
-    if setting.model not in MODELS:
-        raise InputError(f"the model must be one of {', '.join(MODELS)}, found {setting.model!r}")
     network = MODELS[setting.model](train, seed)
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(train.y.device)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -23,7 +24,9 @@ def focal(gamma: float = 2.0) -> Loss:
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         ell = cross_entropy(logits, labels, reduction="none")
-        return (1 - (-ell).exp()).clamp(min=0) ** gamma * ell
+        # not 0, where a root has no slope
+        wrong = (1 - (-ell).exp()).clamp(min=torch.finfo(ell.dtype).tiny)
+        return wrong**gamma * ell
 
     return loss
 

@@ -62,13 +62,13 @@ def with_cosine_head(network: Network) -> Network:
     if isinstance(network.classifier, nn.Linear):
         network.classifier = CosineHead(network.classifier)
         return network
-    last = list(network.classifier.children())[-1:]
-    if not isinstance(network.classifier, nn.Sequential) or not isinstance(last[0], nn.Linear):
+    last = next(reversed(list(network.classifier.children())), None)
+    if not isinstance(network.classifier, nn.Sequential) or not isinstance(last, nn.Linear):
         raise InputError(
             "LDAM needs a classifier that ends in a linear layer, to make it one of cosines, found "
             f"{type(network.classifier).__name__}; leave the method out"
         )
-    network.classifier[-1] = CosineHead(last[0])
+    network.classifier[-1] = CosineHead(last)
     return network
 
 

@@ -73,7 +73,7 @@ def local_margins(distance: Tensor, label: Tensor, n: int) -> Tensor:  # (m, c),
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """Plain training first, then quintuplets by clusters that are found anew every round."""
-    samples, size = contest.samples, contest.presented // 5
+    samples, size = contest.samples, max(1, contest.presented // 5)
     yield from passes(contest, contest.initial_rounds)
     for t in range(contest.rounds):
         v = normalize(embed(network, samples.x), dim=1)

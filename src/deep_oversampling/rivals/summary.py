@@ -14,6 +14,7 @@ from .trials import GROUPS, Trial
 __all__ = ["TEST", "Cell", "Row", "summarize"]
 
 TEST = "paired t-test over the trials, two-sided"
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Row:
     cells: dict[str, dict[str, Cell]]  # group -> measure
     seconds: float  # mean
     difference: float  # of its F1 to that of the reference, over the trials both have
-    p: float  # that it is chance; NaN with fewer than two such trials
+    p: float  # that it is chance; NaN with fewer than two such trials, or if all differ alike
     left_out: str  # a reason, where a trial could not be run
 
 
@@ -53,6 +54,7 @@ def summarize(
             for seed, trial in done[name].items()
             if (other := done.get(reference, {}).get(seed)) and name != reference
         ]
+        pairs = [pair for pair in pairs if not math.isnan(sum(pair))]
         reasons = [t.left_out for t in of[name].values() if t.left_out]
         seconds = sum(t.seconds for t in found) / len(found) if found else math.nan
         rows.append(
@@ -77,6 +79,7 @@ def _compared(pairs: list[tuple[float, float]]) -> tuple[float, float]:
         return math.nan, math.nan
     own, other = np.array(pairs).T
     difference = float((own - other).mean())
-    if len(pairs) < 2 or np.ptp(own - other) == 0:  # the test divides by their deviation
+    # the test divides by the deviation: none, but for rounding, where all differ alike
+    if len(pairs) < 2 or np.ptp(own - other) < _ROUNDING:
         return difference, math.nan
     return difference, float(ttest_rel(own, other).pvalue)

@@ -83,7 +83,7 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """
     samples, m = contest.samples, len(contest.samples)
     loss = weighted(inverse_frequency(samples.class_counts))
-    size = max(contest.presented - m, m) // 3
+    size = max(1, max(contest.presented - m, m) // 3)
     yield from passes(contest, contest.initial_rounds)
     for t in range(contest.rounds):
         triplets = Triplets.drawn(samples, size, contest.rng("triplets", t))

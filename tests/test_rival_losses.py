@@ -1,0 +1,256 @@
+"""The rivals' losses: their publications' formulas, and what they reduce to."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import rival_loops as loops
+from deep_oversampling import InputError, Network
+from deep_oversampling.losses import Loss, entropy
+from deep_oversampling.rivals import (
+    effective_number,
+    focal,
+    inverse_frequency,
+    ldam,
+    logit_adjusted,
+    weighted,
+    with_cosine_head,
+)
+from deep_oversampling.rivals.ldam import SCALE, CosineHead
+from toy import generator, small, weights
+
+close = torch.testing.assert_close
+N = 3
+
+COUNTS = {
+    "imbalanced": (300, 40, 7),
+    "balanced": (50, 50, 50),
+    "a class with one sample": (90, 9, 1),
+}
+LOGITS = {"typical": 2.0, "small": 1e-3, "large": 40.0}  # their deviation
+
+
+@pytest.fixture(params=COUNTS)
+def counts(request: pytest.FixtureRequest) -> Tensor:
+    return torch.tensor(COUNTS[request.param])
+
+
+@pytest.fixture(params=LOGITS)
+def logits(request: pytest.FixtureRequest) -> Tensor:
+    return LOGITS[request.param] * torch.randn(12, N, generator=generator()).double()
+
+
+Y = torch.arange(12) % N
+
+
+def in_loop(logits: Tensor, one) -> Tensor:
+    rows = zip(logits.tolist(), Y.tolist(), strict=True)
+    return torch.tensor([one(row, label) for row, label in rows], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 2.0, 5.0])
+def test_focal_is_its_formula(logits: Tensor, gamma: float) -> None:
+    expected = in_loop(logits, lambda row, label: loops.focal(row, label, gamma))
+    close(focal(gamma)(logits, Y), expected, rtol=1e-6, atol=1e-12)
+
+
+def test_focal_without_gamma_is_the_entropy(logits: Tensor) -> None:
+    assert torch.equal(focal(0.0)(logits, Y), entropy(logits, Y))
+
+
+def test_entropy_is_its_formula(logits: Tensor) -> None:
+    close(entropy(logits, Y), in_loop(logits, loops.entropy))
+
+
+@pytest.mark.parametrize("tau", [0.5, 1.0, 3.0])
+def test_logit_adjustment_is_its_formula(logits: Tensor, counts: Tensor, tau: float) -> None:
+    each = counts.tolist()
+    expected = in_loop(logits, lambda row, label: loops.logit_adjusted(row, label, each, tau))
+    close(logit_adjusted(counts, tau)(logits, Y), expected)
+
+
+def test_logit_adjustment_reduces_to_the_entropy(logits: Tensor, counts: Tensor) -> None:
+    close(logit_adjusted(counts, 0.0)(logits, Y), entropy(logits, Y))
+    close(logit_adjusted(torch.full((N,), 7))(logits, Y), entropy(logits, Y))
+
+
+@pytest.mark.parametrize(("largest", "scale"), [(0.5, 30.0), (1.0, 1.0), (0.1, 64.0)])
+def test_ldam_is_its_formula(logits: Tensor, counts: Tensor, largest: float, scale: float) -> None:
+    each = counts.tolist()
+    expected = in_loop(logits, lambda row, label: loops.ldam(row, label, each, largest, scale))
+    close(ldam(counts, largest=largest, scale=scale)(logits, Y), expected)
+
+
+def test_ldam_without_margins_is_the_entropy(logits: Tensor, counts: Tensor) -> None:
+    assert torch.equal(ldam(counts, largest=0.0)(logits, Y), entropy(logits, Y))
+
+
+def test_ldam_weighs_by_class(logits: Tensor, counts: Tensor) -> None:
+    each = torch.tensor([0.5, 1.0, 4.0])
+    expected = each[Y].double() * ldam(counts)(logits, Y)
+    close(ldam(counts, each)(logits, Y), expected)
+
+
+def test_ldam_asks_more_of_rarer_classes() -> None:
+    still = torch.zeros(N, N)
+    ell = ldam(torch.tensor([300, 40, 7]))(still, torch.arange(N))
+    assert (ell.diff() > 0).all()
+
+
+def test_weighted_is_the_entropy_times_the_weight_of_the_class(logits: Tensor) -> None:
+    each = [0.25, 1.0, 8.0]
+    expected = in_loop(logits, lambda row, label: each[label] * loops.entropy(row, label))
+    close(weighted(torch.tensor(each))(logits, Y), expected)
+    assert torch.equal(weighted(torch.ones(N))(logits, Y), entropy(logits, Y))
+
+
+def test_inverse_frequency_is_its_formula(counts: Tensor) -> None:
+    close(inverse_frequency(counts), torch.tensor(loops.inverse_frequency(counts.tolist())))
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.9, 0.9999])
+def test_effective_number_is_its_series(counts: Tensor, beta: float) -> None:
+    close(
+        effective_number(counts, beta), torch.tensor(loops.effective_number(counts.tolist(), beta))
+    )
+
+
+def test_effective_number_lies_between_equal_weights_and_inverse_frequency(counts: Tensor) -> None:
+    close(effective_number(counts, 0.0), torch.ones(N))
+    close(effective_number(counts, 1 - 1e-8), inverse_frequency(counts), rtol=1e-5, atol=0)
+    ratio = [
+        float(effective_number(counts, beta)[-1] / effective_number(counts, beta)[0])
+        for beta in (0.0, 0.9, 0.99, 0.9999)
+    ]
+    assert ratio == sorted(ratio)
+
+
+@pytest.mark.parametrize("each", [inverse_frequency, effective_number])
+def test_weights_of_a_training_set_have_the_mean_one(counts: Tensor, each) -> None:
+    of_samples = each(counts)[torch.arange(N).repeat_interleave(counts)]
+    close(of_samples.mean(), torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("each", [inverse_frequency, effective_number])
+def test_a_class_without_samples_changes_no_other_weight(each) -> None:
+    found = each(torch.tensor([30, 10, 0]))
+    close(found[:2], each(torch.tensor([30, 10])))
+    assert found.isfinite().all()
+
+
+LOSSES = {
+    "entropy": lambda counts: entropy,
+    "focal": lambda counts: focal(),
+    "focal, γ = 1/2": lambda counts: focal(0.5),
+    "inverse frequency": lambda counts: weighted(inverse_frequency(counts)),
+    "effective number": lambda counts: weighted(effective_number(counts)),
+    "logit adjustment": logit_adjusted,
+    "ldam": ldam,
+    "ldam, weighted": lambda counts: ldam(counts, effective_number(counts)),
+}
+
+
+@pytest.fixture(params=LOSSES)
+def loss(request: pytest.FixtureRequest, counts: Tensor) -> Loss:
+    return LOSSES[request.param](counts)
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0, 100.0, 1e4], ids=lambda size: f"logits of {size}")
+def test_values_and_gradients_are_finite(loss: Loss, size: float) -> None:
+    """Sure of the right class and sure of a wrong one."""
+    logits = (size * torch.eye(N)).repeat(N, 1).requires_grad_()
+    ell = loss(logits, torch.arange(N).repeat_interleave(N))
+    assert ell.shape == (N * N,)
+    assert (ell >= 0).all()
+    (gradient,) = torch.autograd.grad(ell.sum(), logits)
+    assert ell.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+def test_gradients_push_the_own_logit_up_and_the_others_down(loss: Loss) -> None:
+    logits = torch.randn(12, N, generator=generator()).requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(logits, Y).sum(), logits)
+    own = torch.nn.functional.one_hot(Y, N).bool()
+    assert (gradient[own] < 0).all()
+    assert (gradient[~own] > 0).all()
+    close(gradient.sum(1), torch.zeros(12), atol=1e-4, rtol=0)  # softmax: only differences count
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_loss_keeps_the_precision_of_the_logits(loss: Loss, dtype: torch.dtype) -> None:
+    logits = torch.randn(12, N, generator=generator()).to(dtype)
+    ell = loss(logits, Y)
+    assert ell.dtype == dtype
+    close(ell.double(), loss(logits.double(), Y), rtol=1e-4, atol=1e-5)
+    rows = [loss(logits[i : i + 1], Y[i : i + 1]) for i in range(12)]
+    close(ell, torch.cat(rows))  # a row does not depend on the others
+
+
+@pytest.mark.parametrize("name", list(LOSSES)[1:])
+def test_every_loss_differs_from_the_entropy(name: str) -> None:
+    logits = torch.randn(12, N, generator=generator())
+    ours = LOSSES[name](torch.tensor(COUNTS["imbalanced"]))(logits, Y)
+    assert not torch.allclose(ours, entropy(logits, Y), rtol=1e-2)
+
+
+# the cosine head
+
+
+def test_cosine_head_is_its_formula() -> None:
+    head = CosineHead(nn.Linear(4, N), scale=7.0)
+    v = torch.randn(6, 4, generator=generator())
+    expected = [loops.cosines(row, head.weight.tolist(), 7.0) for row in v.tolist()]
+    close(head(v), torch.tensor(expected))
+    close(head(100 * v), head(v))
+    assert (head(v).abs() <= 7.0 + 1e-4).all()
+    assert torch.equal(CosineHead(nn.Linear(4, N))(torch.zeros(1, 4)), torch.zeros(1, N))
+
+
+def sequential() -> Network:
+    return Network(nn.Linear(4, 6), nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, N)))
+
+
+@pytest.mark.parametrize("make", [small, sequential])
+def test_only_the_last_layer_becomes_one_of_cosines(make) -> None:
+    network = make()
+    before = copy.deepcopy(network)
+    other = with_cosine_head(network)
+    x = torch.randn(6, 4, generator=generator())
+    assert torch.equal(weights(network), weights(before))  # the original is left alone
+    assert torch.equal(network(x), before(x))
+    assert torch.equal(weights(other.embedder), weights(network.embedder))
+    last = other.classifier[-1] if isinstance(other.classifier, nn.Sequential) else other.classifier
+    first = network.classifier
+    if isinstance(first, nn.Sequential):
+        assert torch.equal(other.classifier[0].weight, first[0].weight)
+        first = first[-1]
+    assert isinstance(last, CosineHead)
+    assert torch.equal(last.weight, first.weight)
+    assert (other(x).abs() <= SCALE + 1e-4).all()
+
+
+def test_training_the_other_leaves_the_original_alone() -> None:
+    network = small()
+    other = with_cosine_head(network)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.fill_(1.0)
+    assert torch.equal(weights(network), weights(small()))
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        nn.Identity(),
+        nn.Sequential(),
+        nn.Sequential(nn.Linear(5, N), nn.Softmax(1)),
+        nn.Conv1d(5, N, 1),
+    ],
+    ids=["nothing", "an empty sequence", "a softmax at the end", "a convolution"],
+)
+def test_what_has_no_linear_end_is_refused(classifier: nn.Module) -> None:
+    found = type(classifier).__name__
+    with pytest.raises(InputError, match=f"ends in a linear layer.* found {found}; leave"):
+        with_cosine_head(Network(nn.Linear(4, 5), classifier))
