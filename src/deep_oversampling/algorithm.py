@@ -87,7 +87,11 @@ def fit(
     _check_outputs(network, samples)
     _check_augment(augment, samples)
     rng = streams(seed)
-    history = train_stages(
+
+    def last_spread(history: History) -> None:
+        history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+
+    return train_stages(
         network,
         deep_over_sampling(
             network,
@@ -108,9 +112,8 @@ def fit(
         augment=augment,
         judge=(lambda network: _scores(network, validation, plan)) if validation else None,
         on_round=on_round,
+        at_the_end=last_spread,
     )
-    history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
-    return history
 
 
 def _scores(network: Network, data: Samples, plan: Plan) -> dict[str, dict[str, float]]:

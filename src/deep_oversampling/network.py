@@ -160,7 +160,13 @@ def _check_split(model: nn.Module, split: nn.Module, example: Tensor) -> None:
 def pick_device(device: torch.device | str | None = None) -> torch.device:
     """The device asked for, else the first there is of cuda, mps and cpu."""
     if device is not None and device != "auto":
-        return torch.device(device)
+        try:
+            return torch.device(device)
+        except (RuntimeError, TypeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(
+                f"device must be cpu, cuda, mps, …, found {device!r}: {reason}"
+            ) from None
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 

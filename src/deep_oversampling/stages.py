@@ -33,6 +33,8 @@ class Stage:
     table: Table
     objective: Objective
     images_per_row: int = 1  # batches have so many fewer rows, so that steps see as many images
+    starts_anew: bool = False  # the optimiser forgets: what it learned on is there no more
+    augmented: bool = True  # False: the rows are no images
     embedded: tuple[Tensor, Tensor, int] | None = None  # v, y, n where v was computed for it
 
 
@@ -52,16 +54,19 @@ def train_stages(
     augment: Augmentation | None = None,
     judge: Judge | None = None,
     on_round: Callable[[Round], None] | None = None,
+    at_the_end: Callable[[History], None] | None = None,
 ) -> History:
     """Train stage by stage; where one goes wrong the weights from before it are put back."""
     stepper = optimizer(network.parameters())
     scheduler = schedule(stepper) if schedule else None
     history, last_good = History(), LastGood(network)
     with last_good:
+        start = time.perf_counter()  # what a stage is made of costs time as well
         for t, stage in enumerate(stages):
             if stage.embedded:
                 history.spreads.append(spread(*stage.embedded))
-            start = time.perf_counter()
+            if stage.starts_anew:
+                stepper.state.clear()
             last_good.keep(f"round {t + 1} ({stage.task}-task)")
             ell_g, ell_f = train_round(
                 network,
@@ -70,7 +75,7 @@ def train_stages(
                 stepper,
                 batch_size=max(1, batch_size // stage.images_per_row),
                 generator=rng("training", t),
-                augment=augment,
+                augment=augment if stage.augmented else None,
                 images_per_row=stage.images_per_row,
             )
             if scheduler:
@@ -81,4 +86,7 @@ def train_stages(
             history.rounds.append(Round(stage.task, presented, ell_g, ell_f, seconds, scores))
             if on_round:
                 on_round(history.rounds[-1])
+            start = time.perf_counter()
+        if at_the_end:
+            at_the_end(history)
     return history

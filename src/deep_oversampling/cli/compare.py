@@ -64,7 +64,7 @@ def compare(
     from ..data import load, parse_protocol
     from ..rivals.compare import choose_rounds, run_trial
     from ..rivals.summary import summarize
-    from ..rivals.trials import Setting, append_trial, read_trials
+    from ..rivals.trials import Setting, append_trial, check_writable, read_trials
 
     chosen = _chosen(methods)
     protocol = str(parse_protocol(imbalance))
@@ -81,6 +81,9 @@ def compare(
     )
     path = out / "trials.jsonl" if out else None
     found = read_trials(path, setting) if path else []
+    if path:
+        check_writable(path)
+    found = [trial for trial in found if not trial.left_out]  # those are tried again
     done = {(trial.method, trial.seed) for trial in found}
     open_ = {s: [m for m in chosen if (m.name, s) not in done] for s in range(trials)}
     console = Console(stderr=True)
@@ -141,7 +144,7 @@ def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -
 
     seeds = len({trial.seed for trial in trials})
     table = Table(
-        title=f"{title}: {seeds} trials, mean ± sd",
+        title=f"{title}: {seeds} trial{'s' if seeds > 1 else ''}, mean ± sd",
         box=SIMPLE,
         padding=(0, 1, 0, 0),
         show_edge=False,

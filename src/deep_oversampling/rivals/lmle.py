@@ -77,7 +77,8 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     yield from passes(contest, contest.initial_rounds)
     for t in range(contest.rounds):
         v = normalize(embed(network, samples.x), dim=1)
-        cluster = clusters(v, samples.y, seed=t)
+        seed = int(torch.randint(2**31, (), generator=contest.rng("clusters", t)))
+        cluster = clusters(v, samples.y, seed)
         anchors = draw_anchors(samples.y, cluster, size, contest.rng("anchors", t))
         table = Quintuplets(samples, *quintuplets(v, samples.y, cluster, anchors))
         yield Stage("quintuplet", table, triple_header, images_per_row=5)

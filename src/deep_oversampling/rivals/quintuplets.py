@@ -5,6 +5,7 @@ Huang, Li, Loy and Tang, Learning Deep Representation for Imbalanced Classificat
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ _BLOCK = 512  # anchors whose distances to all samples are in memory together
 def clusters(v: Tensor, y: Tensor, seed: int) -> Tensor:  # (m, d), (m,) -> (m,)
     """Per-class k-means on the features: the cluster of each sample, numbered over all classes."""
     from sklearn.cluster import MiniBatchKMeans
+    from sklearn.exceptions import ConvergenceWarning
 
     features, labels = v.cpu().numpy(), y.cpu().numpy()
     found, first = np.empty(len(labels), np.int64), 0
@@ -32,7 +34,9 @@ def clusters(v: Tensor, y: Tensor, seed: int) -> Tensor:  # (m, d), (m,) -> (m,)
         rows = np.flatnonzero(labels == j)
         k = int(np.clip(len(rows) // _MEMBERS, 1, _CLUSTERS))
         means = MiniBatchKMeans(k, random_state=seed, n_init=1, batch_size=1024)
-        inner = means.fit_predict(features[rows])
+        with warnings.catch_warnings():  # fewer distinct features than clusters: fewer clusters
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            inner = means.fit_predict(features[rows])
         found[rows] = first + np.unique(inner, return_inverse=True)[1]  # none is empty
         first = found[rows].max() + 1
     return torch.from_numpy(found).to(y.device)

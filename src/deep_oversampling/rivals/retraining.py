@@ -46,7 +46,8 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     start_head_anew(network, contest.rng)
     for t in range(contest.rounds):
         index = class_balanced(samples.y, contest.presented, contest.rng("balanced", t))
-        yield Stage("head", Redrawn(fixed, index.to(samples.y.device)), head_only)
+        table = Redrawn(fixed, index.to(samples.y.device))
+        yield Stage("head", table, head_only, starts_anew=t == 0, augmented=False)
 
 
 def smote_stages(network: Network, contest: Contest) -> Iterator[Stage]:
@@ -54,8 +55,8 @@ def smote_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     yield from passes(contest, contest.initial_rounds)
     made = with_smote(_embedded(network, contest.samples), contest.plan, contest.rng)
     start_head_anew(network, contest.rng)
-    for _ in range(contest.rounds):
-        yield Stage("head", made, head_only)
+    for t in range(contest.rounds):
+        yield Stage("head", made, head_only, starts_anew=t == 0, augmented=False)
 
 
 def _embedded(network: Network, samples: Samples) -> Samples:

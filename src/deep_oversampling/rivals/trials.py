@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["GROUPS", "Setting", "Trial", "append_trial", "read_trials"]
+__all__ = ["GROUPS", "Setting", "Trial", "append_trial", "check_writable", "read_trials"]
 
 GROUPS = ("minority", "majority", "all")  # of classes
 
@@ -69,9 +69,13 @@ def append_trial(path: Path, trial: Trial) -> None:
                 line = line if file.read() == b"\n" else "\n" + line
             file.write(line.encode())
     except OSError as error:
-        raise InputError(
-            f"{path} must be a file that can be written to: {error}; choose another folder (--out)"
-        ) from None
+        raise _not_writable(path, error) from None
+
+
+def _not_writable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path} must be a file that can be written to: {error}; choose another folder (--out)"
+    )
 
 
 def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
@@ -96,8 +100,19 @@ def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
                 f"{path} must hold trials of one setting, found {_difference(trial, setting)} in "
                 f"line {number}; choose another folder (--out)"
             )
-        found.setdefault((trial.method, trial.seed), trial)
+        key = (trial.method, trial.seed)
+        if key not in found or found[key].left_out:  # what was left out may have been run later
+            found[key] = trial
     return list(found.values())
+
+
+def check_writable(path: Path) -> None:
+    """Before hours of training, not after."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise _not_writable(path, error) from None
 
 
 def _parsed(line: str) -> Trial | None:
