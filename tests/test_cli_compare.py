@@ -301,3 +301,14 @@ def test_wrong_use_is_one_line() -> None:
     assert result.returncode == 1
     assert result.stderr.startswith("dos: methods must be 'all', 'paper' or some of cnn")
     assert result.stderr.count("\n") == 1
+
+
+def test_two_runs_can_be_joined(trained: list[tuple[str, int]], tmp_path: Path) -> None:
+    run(*QUICK[:-4], "--methods", "cnn", "--trials", "1", "--out", "a")
+    run(*QUICK[:-4], "--methods", "cnn", "--trials", "1", "--seed", "1", "--out", "b")
+    joined = tmp_path / "both" / "trials.jsonl"
+    joined.parent.mkdir()
+    joined.write_text("".join((tmp_path / d / "trials.jsonl").read_text() for d in ("a", "b")))
+    assert trained == [("cnn", 0), ("cnn", 1)]
+    assert "2 trials" in run(*QUICK[:-4], "--methods", "cnn", "--trials", "2", "--out", "both")
+    assert len(trained) == 2

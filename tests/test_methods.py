@@ -12,7 +12,7 @@ from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_l
 from deep_oversampling import InputError, Plan, Samples, View, fit
 from deep_oversampling.losses import entropy
 from deep_oversampling.metrics import MEASURES
-from deep_oversampling.rivals import METHODS, PAPER, Method, focal, logit_adjusted
+from deep_oversampling.rivals import METHODS, PAPER, Method, focal, logit_adjusted, with_cosine_head
 from deep_oversampling.rivals.smote import with_smote
 from deep_oversampling.seeding import streams
 from toy import blobs, small, train, weights
@@ -213,7 +213,7 @@ def test_dos_with_a_loss_starts_as_the_loss_alone(ours: str, theirs: str) -> Non
 
 def test_ldam_defers_its_weights() -> None:
     first, *_, last = of("ldam-drw").stages
-    batch, network = VECTORS, of("ldam-drw").network
+    batch, network = VECTORS, with_cosine_head(small())  # not trained, so that no loss is 0
     early, late = (stage.objective(network, batch)[0].detach() for stage in (first, last))
     ratio = late / early
     for j in range(3):

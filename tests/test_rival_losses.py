@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 import rival_loops as loops
 from deep_oversampling import InputError, Network
@@ -89,7 +90,7 @@ def test_ldam_without_margins_is_the_entropy(logits: Tensor, counts: Tensor) -> 
 
 def test_ldam_weighs_by_class(logits: Tensor, counts: Tensor) -> None:
     each = torch.tensor([0.5, 1.0, 4.0])
-    expected = each[Y].double() * ldam(counts)(logits, Y)
+    expected = each[Y].double() * ldam(counts)(logits, Y) / each[Y].double().mean()
     close(ldam(counts, each)(logits, Y), expected)
 
 
@@ -101,9 +102,16 @@ def test_ldam_asks_more_of_rarer_classes() -> None:
 
 def test_weighted_is_the_entropy_times_the_weight_of_the_class(logits: Tensor) -> None:
     each = [0.25, 1.0, 8.0]
-    expected = in_loop(logits, lambda row, label: each[label] * loops.entropy(row, label))
+    mean = sum(each[label] for label in Y.tolist()) / len(Y)
+    expected = in_loop(logits, lambda row, label: each[label] * loops.entropy(row, label) / mean)
     close(weighted(torch.tensor(each))(logits, Y), expected)
     assert torch.equal(weighted(torch.ones(N))(logits, Y), entropy(logits, Y))
+
+
+def test_weighted_has_the_mean_of_torchs_own(logits: Tensor) -> None:
+    each = torch.tensor([0.25, 1.0, 8.0], dtype=logits.dtype)
+    ours, theirs = weighted(each)(logits, Y).mean(), cross_entropy(logits, Y, weight=each)
+    close(ours, theirs)
 
 
 def test_inverse_frequency_is_its_formula(counts: Tensor) -> None:
@@ -152,6 +160,9 @@ LOSSES = {
 }
 
 
+WEIGHTED = ["inverse frequency", "effective number", "ldam, weighted"]
+
+
 @pytest.fixture(params=LOSSES)
 def loss(request: pytest.FixtureRequest, counts: Tensor) -> Loss:
     return LOSSES[request.param](counts)
@@ -184,8 +195,20 @@ def test_a_loss_keeps_the_precision_of_the_logits(loss: Loss, dtype: torch.dtype
     ell = loss(logits, Y)
     assert ell.dtype == dtype
     close(ell.double(), loss(logits.double(), Y), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in WEIGHTED])
+def test_a_row_does_not_depend_on_the_others(name: str) -> None:
+    logits, loss = torch.randn(12, N, generator=generator()), LOSSES[name](torch.tensor([9, 2, 1]))
     rows = [loss(logits[i : i + 1], Y[i : i + 1]) for i in range(12)]
-    close(ell, torch.cat(rows))  # a row does not depend on the others
+    close(loss(logits, Y), torch.cat(rows))
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weighted_rows_depend_on_the_batch_by_one_factor(name: str) -> None:
+    logits, loss = torch.randn(12, N, generator=generator()), LOSSES[name](torch.tensor([9, 2, 1]))
+    ratio = loss(logits, Y)[:5] / loss(logits[:5], Y[:5])
+    close(ratio, ratio[:1].expand(5))
 
 
 @pytest.mark.parametrize("name", list(LOSSES)[1:])

@@ -34,7 +34,8 @@ def compare(
     methods: Annotated[
         str, typer.Option(help="Names with commas between, 'all' or 'paper'.")
     ] = "cnn,ros,dos",
-    trials: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, …: subset, weights, draws.")] = 5,
+    trials: Annotated[int, typer.Option(min=1, help="Each with a subset and weights anew.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of the first trial; the others follow.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the results; a stopped run goes on there.")
     ] = None,
@@ -85,7 +86,8 @@ def compare(
         check_writable(path)
     found = [trial for trial in found if not trial.left_out]  # those are tried again
     done = {(trial.method, trial.seed) for trial in found}
-    open_ = {s: [m for m in chosen if (m.name, s) not in done] for s in range(trials)}
+    seeds = range(seed, seed + trials)
+    open_ = {s: [m for m in chosen if (m.name, s) not in done] for s in seeds}
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -98,14 +100,14 @@ def compare(
     )
     with progress:
         task = progress.add_task("trials", total=sum(map(len, open_.values())))
-        for seed, left in open_.items():
-            for trial in run_trial(splits, setting, left, seed, device=device) if left else ():
+        for of_trial, left in open_.items():
+            for trial in run_trial(splits, setting, left, of_trial, device=device) if left else ():
                 found.append(trial)
                 if path:
                     append_trial(path, trial)
                 progress.advance(task)
     wanted = [method.name for method in chosen]
-    found = [t for name in wanted for t in found if t.method == name and t.seed < trials]
+    found = [t for name in wanted for t in found if t.method == name and t.seed in seeds]
     group = "minority" if any(trial.minority for trial in found) else "all"
     rows = summarize(found, group=group)
     if as_json:

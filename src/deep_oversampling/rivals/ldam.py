@@ -17,7 +17,7 @@ from ..losses import Loss
 from ..network import Network
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
-from .weights import effective_number
+from .weights import by_weight, effective_number
 
 __all__ = ["LDAM_DRW", "SCALE", "CosineHead", "ldam", "with_cosine_head"]
 
@@ -38,9 +38,8 @@ def ldam(
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         margin = margins.to(logits)[labels].unsqueeze(1)
         behind = logits.scatter_add(1, labels.unsqueeze(1), -margin)
-        weight = None if weights is None else weights.to(logits)
         ell = cross_entropy(behind, labels, reduction="none")
-        return ell if weight is None else weight[labels] * ell
+        return ell if weights is None else by_weight(ell, weights, labels)
 
     return loss
 
