@@ -11,6 +11,8 @@ from sklearn.model_selection import cross_val_score
 
 from deep_oversampling import InputError
 from deep_oversampling.augmentation import CropAndFlip
+from deep_oversampling.losses import Loss
+from deep_oversampling.rivals import logit_adjusted
 from deep_oversampling.views import View
 from estimator_inputs import fast
 
@@ -93,6 +95,19 @@ def test_a_view_of_another_shape_is_refused(
         InputError, match="every sample must have the shape and type of those in fit"
     ):
         classifier.predict(View.of(torch.zeros(2, 1, 9, 9, dtype=torch.uint8)))
+
+
+def test_a_loss_of_the_class_counts_is_passed_on(images: tuple[Any, Any]) -> None:
+    x, y = images[0][:45], images[1][:45]
+    seen = []
+
+    def watched(counts: torch.Tensor) -> Loss:
+        seen.append(counts.tolist())
+        return logit_adjusted(counts, tau=3.0)
+
+    plain, adjusted = fast().fit(x, y), fast(loss=watched).fit(x, y)
+    assert seen == [np.bincount(y).tolist()]
+    assert not np.array_equal(plain.predict_proba(x), adjusted.predict_proba(x))
 
 
 def test_augmentation_is_passed_on(images: tuple[Any, Any], stored: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from torch.optim import SGD, Optimizer
 from .algorithm import fit
 from .augmentation import Augmentation
 from .errors import InputError
+from .losses import Loss, entropy
 from .models import small_network
 from .network import Network, embed, predict
 from .plan import Plan
@@ -59,7 +60,8 @@ class DOSClassifier(
 
     ``minority`` names the labels to over-sample; "auto" takes those with less than half the
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
-    training without DOS.
+    training without DOS. ``loss`` makes a loss from the class counts that stands in for the
+    cross-entropy: ``loss=rivals.logit_adjusted``.
 
     After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``history_``,
     ``network_``, ``input_shape_`` and ``input_dtype_`` of a sample, ``n_features_in_`` (the
@@ -89,6 +91,7 @@ class DOSClassifier(
         pull: float = 10.0,  # λ
         pull_limit: float | None = 0.3,
         weighted: bool = True,
+        loss: Callable[[Tensor], Loss] | None = None,  # of the class counts, instead of ℋ
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
         device: torch.device | str | None = None,  # cuda, mps or cpu, the first there is
@@ -105,6 +108,7 @@ class DOSClassifier(
         self.pull = pull
         self.pull_limit = pull_limit
         self.weighted = weighted
+        self.loss = loss
         self.optimizer = optimizer
         self.augment = augment
         self.device = device
@@ -146,6 +150,7 @@ class DOSClassifier(
             pull=self.pull,
             pull_limit=self.pull_limit,
             weighted=self.weighted,
+            loss=self.loss(counts) if self.loss else entropy,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
             augment=self.augment,
             seed=seed,

@@ -183,6 +183,7 @@ def _against(row: Row) -> tuple[str, str]:
     if math.isnan(row.difference):
         return "", ""
     p = "" if math.isnan(row.p) else f"{row.p:.3f}".replace("0.", ".")
+    p = "<.001" if row.p < 0.001 else p
     return f"{row.difference:+.3f}".replace("0.", "."), p + ("*" if row.p < CERTAIN else " ")
 
 
