@@ -161,11 +161,11 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
     """The device asked for, else the first there is of cuda, mps and cpu."""
     if device is not None and device != "auto":
         try:
-            return torch.device(device)
-        except (RuntimeError, TypeError) as error:
+            return torch.empty(0, device=device).device  # so that it is there is known, too
+        except (RuntimeError, TypeError, AssertionError) as error:
             reason = str(error).partition("\n")[0]
             raise InputError(
-                f"device must be cpu, cuda, mps, …, found {device!r}: {reason}"
+                f"device must be one that this machine has, found {device!r}: {reason}"
             ) from None
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
