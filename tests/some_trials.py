@@ -8,6 +8,7 @@ from deep_oversampling.rivals.trials import Setting, Trial
 
 SETTING = Setting(
     data="Digits",
+    contents="c0ffee",
     imbalance="drop:4:0.9",
     model="auto",
     k=5,

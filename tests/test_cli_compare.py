@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from deep_oversampling import InputError, cli
 from deep_oversampling.cli.compare import _chosen
+from deep_oversampling.data import load
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import METHODS, PAPER, compare
 from deep_oversampling.rivals.summary import TEST
@@ -177,7 +178,8 @@ def test_more_trials_and_methods_only_add(trained: list[tuple[str, int]]) -> Non
 def test_a_folder_of_other_settings_is_refused(
     untrained: None, option: str, value: str, found: str
 ) -> None:
-    setting = Setting("Digits", "drop:4:0.9", "auto", 5, 1, 60, 0.01, 0.2)
+    digits = compare.contents(load("digits"))
+    setting = Setting("Digits", digits, "drop:4:0.9", "auto", 5, 1, 60, 0.01, 0.2)
     append_trial(Path("runs/trials.jsonl"), trial(setting=setting))
     run(*QUICK, "--out", "runs")
     assert found in refused(*QUICK, option, value, "--out", "runs")
@@ -250,7 +252,7 @@ def test_a_class_with_one_sample_leaves_smote_out_and_says_so() -> None:
         folder_of(Path("pets") / part, {"cat": 12, "eel": rare})
     options = ("--data", "pets", "--trials", "1", "--rounds", "1", "--methods", "cnn,smote,dos")
     table = run(*options)
-    assert "smote: left out of a trial: SMOTE needs two samples" in table
+    assert "trials: SMOTE needs two samples" in table
     assert "found a single one of 'eel'" in table
     (line,) = (line for line in table.splitlines() if line.startswith("SMOTE "))
     assert line.split() == ["SMOTE", "–", "–", "–"]
@@ -263,9 +265,9 @@ def test_the_reason_of_a_trial_is_kept_in_the_folder(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(compare, "run_trial", made_up)
     table = run(*QUICK, "--out", "runs")
-    assert table.count("left out of a trial: no luck") == 3
+    assert table.count("left out of 2 of 2 trials: no luck") == 3
     found = json.loads(run(*QUICK, "--json"), parse_constant=pytest.fail)
-    assert [row["left_out"] for row in found["methods"]] == ["no luck"] * 3
+    assert [row["left_out"] for row in found["methods"]] == ["2 of 2 trials: no luck"] * 3
 
 
 # wrong use

@@ -11,11 +11,11 @@ from deep_oversampling.data import Splits
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals import compare as comparison
-from deep_oversampling.rivals.compare import choose_rounds, run_trial
+from deep_oversampling.rivals.compare import choose_rounds, contents, run_trial
 from deep_oversampling.rivals.trials import Setting, Trial
 from toy import blobs
 
-SETTING = Setting("blobs", "none", "auto", 3, 1, 20, 0.01, 0.25)
+SETTING = Setting("blobs", "c0ffee", "none", "auto", 3, 1, 20, 0.01, 0.25)
 WHOLE = Splits("blobs", blobs((40, 30, 12)))
 APART = replace(WHOLE, test=blobs((6, 6, 6), seed=1))
 
@@ -104,9 +104,27 @@ def test_a_method_that_cannot_be_run_says_why_and_the_rest_goes_on() -> None:
     assert cnn.measures
 
 
-def test_training_that_goes_wrong_is_left_out_with_its_place() -> None:
+def test_training_that_is_lost_counts_with_the_weights_before_it() -> None:
     (one,) = run(APART, "cnn", learning_rate=1e30)
-    assert "round 1 (single-task): the loss must stay finite" in one.left_out
+    assert "round 1 (single-task): the loss must stay finite" in one.lost
+    assert one.left_out == ""
+    assert 0 <= one.mean("f1", "all") <= 1
+    assert one.presented == 0
+
+
+def test_contents_tell_data_apart() -> None:
+    whole = APART.train
+    found = {contents(APART)}
+    for change in (
+        replace(APART, test=None),
+        replace(APART, train=Samples(whole.x + 1, whole.y, whole.classes)),
+        replace(APART, train=Samples(whole.x, whole.y.flip(0), whole.classes)),
+        replace(APART, train=Samples(whole.x, whole.y, ["x", "y", "z"])),
+        replace(APART, train=whole[torch.arange(len(whole) - 1)]),
+    ):
+        found.add(contents(change))
+    assert len(found) == 6
+    assert contents(replace(APART, name="other")) == contents(APART)
 
 
 def test_a_readout_that_goes_wrong_leaves_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim import SGD
 
 import rival_loops as loops
-from deep_oversampling import InputError, Network
+from deep_oversampling import InputError, Network, Samples
 from deep_oversampling.losses import Loss, entropy
 from deep_oversampling.rivals import (
     effective_number,
@@ -20,6 +21,7 @@ from deep_oversampling.rivals import (
     with_cosine_head,
 )
 from deep_oversampling.rivals.ldam import SCALE, CosineHead
+from deep_oversampling.training import Objective, single_task, train_round
 from toy import generator, small, weights
 
 close = torch.testing.assert_close
@@ -88,30 +90,46 @@ def test_ldam_without_margins_is_the_entropy(logits: Tensor, counts: Tensor) -> 
     assert torch.equal(ldam(counts, largest=0.0)(logits, Y), entropy(logits, Y))
 
 
-def test_ldam_weighs_by_class(logits: Tensor, counts: Tensor) -> None:
-    each = torch.tensor([0.5, 1.0, 4.0])
-    expected = each[Y].double() * ldam(counts)(logits, Y) / each[Y].double().mean()
-    close(ldam(counts, each)(logits, Y), expected)
-
-
 def test_ldam_asks_more_of_rarer_classes() -> None:
     still = torch.zeros(N, N)
     ell = ldam(torch.tensor([300, 40, 7]))(still, torch.arange(N))
     assert (ell.diff() > 0).all()
 
 
-def test_weighted_is_the_entropy_times_the_weight_of_the_class(logits: Tensor) -> None:
-    each = [0.25, 1.0, 8.0]
-    mean = sum(each[label] for label in Y.tolist()) / len(Y)
-    expected = in_loop(logits, lambda row, label: each[label] * loops.entropy(row, label) / mean)
-    close(weighted(torch.tensor(each))(logits, Y), expected)
-    assert torch.equal(weighted(torch.ones(N))(logits, Y), entropy(logits, Y))
+def one_step(objective: Objective, x: Tensor, y: Tensor, batch_size: int) -> Tensor:
+    """The weights of a linear classifier after one round of one step."""
+    network = Network(nn.Identity(), nn.Linear(4, N))
+    with torch.no_grad():
+        for p in network.parameters():
+            p.copy_(torch.linspace(-1, 1, p.numel()).view_as(p))
+    optimizer = SGD(network.parameters(), lr=0.1)
+    options = {"batch_size": batch_size, "generator": generator()}
+    train_round(network, Samples(x, y), objective, optimizer, **options)
+    return torch.cat([p.detach().flatten() for p in network.parameters()])
 
 
-def test_weighted_has_the_mean_of_torchs_own(logits: Tensor) -> None:
-    each = torch.tensor([0.25, 1.0, 8.0], dtype=logits.dtype)
-    ours, theirs = weighted(each)(logits, Y).mean(), cross_entropy(logits, Y, weight=each)
-    close(ours, theirs)
+@pytest.mark.parametrize("batch_size", [12, 13, 20, 24], ids=lambda size: f"batch of {size}")
+@pytest.mark.parametrize("loss", [entropy, focal()], ids=["entropy", "focal"])
+def test_weighted_is_the_weighted_mean_whatever_pads_the_batch(batch_size: int, loss: Loss) -> None:
+    """For the entropy, the step is that of torch's own weighted cross-entropy."""
+    x, each = torch.randn(12, 4, generator=generator()), torch.tensor([0.25, 1.0, 8.0])
+
+    def by_hand(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
+        ell = each[Y] * loss(network(x), Y)  # all twelve, once
+        mean = ell.sum() / each[Y].sum()
+        return mean.expand(len(batch)), torch.zeros(len(batch))
+
+    close(one_step(weighted(each, loss), x, Y, batch_size), one_step(by_hand, x, Y, 12))
+    if loss is entropy:
+        network = Network(nn.Identity(), nn.Linear(4, N))
+        ell, _, weights = weighted(each)(network, Samples(x, Y))
+        theirs = cross_entropy(network(x), Y, weight=each)
+        close((ell * weights).sum() / weights.sum(), theirs)
+
+
+def test_equal_weights_are_plain_training() -> None:
+    x = torch.randn(12, 4, generator=generator())
+    close(one_step(weighted(torch.ones(N)), x, Y, 12), one_step(single_task, x, Y, 12))
 
 
 def test_inverse_frequency_is_its_formula(counts: Tensor) -> None:
@@ -152,15 +170,9 @@ LOSSES = {
     "entropy": lambda counts: entropy,
     "focal": lambda counts: focal(),
     "focal, γ = 1/2": lambda counts: focal(0.5),
-    "inverse frequency": lambda counts: weighted(inverse_frequency(counts)),
-    "effective number": lambda counts: weighted(effective_number(counts)),
     "logit adjustment": logit_adjusted,
     "ldam": ldam,
-    "ldam, weighted": lambda counts: ldam(counts, effective_number(counts)),
 }
-
-
-WEIGHTED = ["inverse frequency", "effective number", "ldam, weighted"]
 
 
 @pytest.fixture(params=LOSSES)
@@ -197,18 +209,11 @@ def test_a_loss_keeps_the_precision_of_the_logits(loss: Loss, dtype: torch.dtype
     close(ell.double(), loss(logits.double(), Y), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name not in WEIGHTED])
+@pytest.mark.parametrize("name", LOSSES)
 def test_a_row_does_not_depend_on_the_others(name: str) -> None:
     logits, loss = torch.randn(12, N, generator=generator()), LOSSES[name](torch.tensor([9, 2, 1]))
     rows = [loss(logits[i : i + 1], Y[i : i + 1]) for i in range(12)]
     close(loss(logits, Y), torch.cat(rows))
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_weighted_rows_depend_on_the_batch_by_one_factor(name: str) -> None:
-    logits, loss = torch.randn(12, N, generator=generator()), LOSSES[name](torch.tensor([9, 2, 1]))
-    ratio = loss(logits, Y)[:5] / loss(logits[:5], Y[:5])
-    close(ratio, ratio[:1].expand(5))
 
 
 @pytest.mark.parametrize("name", list(LOSSES)[1:])

@@ -60,11 +60,19 @@ def test_torn_last_line_is_passed_over_and_the_next_has_a_line_of_its_own(
     assert read_trials(path) == [*SOME[: 2 if whole else 1], SOME[3]]
 
 
-@pytest.mark.parametrize("line", ["", "{}", "[]", "3", "null", '{"setting": {}}', "{nonsense"])
-def test_lines_that_are_no_trials_are_passed_over(path: Path, line: str) -> None:
+@pytest.mark.parametrize("line", ["", "{nonsense", '{"setting": {"da'])
+def test_torn_lines_are_passed_over(path: Path, line: str) -> None:
     written(path, SOME[0])
     path.write_text(path.read_text() + line + "\n")
     assert read_trials(written(path, SOME[1])) == SOME[:2]
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", "3", "null", '{"setting": {}}'])
+def test_lines_of_another_release_are_refused(path: Path, line: str) -> None:
+    written(path, SOME[0])
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(InputError, match="as this release writes them, found in line 2"):
+        read_trials(path)
 
 
 def test_of_duplicates_the_first_counts(path: Path) -> None:
@@ -208,7 +216,7 @@ def test_differences_that_are_all_equal_have_no_p(shift: float) -> None:
 
 def test_methods_left_out_have_a_reason_and_no_numbers() -> None:
     row = table(left_out("smote", 0, "because"), left_out("smote", 1), trial("dos"))["smote"]
-    assert (row.trials, row.left_out) == (0, "because")
+    assert (row.trials, row.left_out) == (0, "2 of 2 trials: because")
     assert all(math.isnan(c.mean) for group in row.cells.values() for c in group.values())
     assert math.isnan(row.seconds)
     assert math.isnan(row.difference)
@@ -219,7 +227,7 @@ def test_a_method_left_out_once_is_measured_by_its_other_trials() -> None:
     ours = [left_out("smote", 0), *minority("smote", OTHER)[1:]]
     row = table(*ours, *minority("dos", DOS))["smote"]
     assert row.trials == 3
-    assert row.left_out == "too few samples"
+    assert row.left_out == "1 of 4 trials: too few samples"
     assert row.p == pytest.approx(stats.ttest_rel(OTHER[1:], DOS[1:]).pvalue)
 
 
@@ -235,3 +243,11 @@ def test_trials_without_a_value_are_no_part_of_means_and_comparison() -> None:
 
 def test_no_trials_are_no_rows() -> None:
     assert summarize([]) == []
+
+
+def test_trainings_that_were_lost_count_and_are_counted() -> None:
+    ours = [trial("cnn", 0, lost="NaN"), trial("cnn", 1)]
+    row = table(*ours, trial("dos", 0), trial("dos", 1))["cnn"]
+    assert row.trials == 2
+    assert row.lost == "1 of 2 trials: NaN"
+    assert row.left_out == ""

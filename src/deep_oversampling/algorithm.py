@@ -63,7 +63,7 @@ def fit(
     pull: float = 10.0,  # λ (R5)
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
-    loss: Loss = entropy,  # in place of ℋ: rivals.logit_adjusted(counts), rivals.focal(), …
+    loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
     augment: Augmentation | None = None,  # of what training sees; v stays that of the samples

@@ -61,7 +61,7 @@ class DOSClassifier(
     ``minority`` names the labels to over-sample; "auto" takes those with less than half the
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
     training without DOS. ``loss`` makes a loss from the class counts that stands in for the
-    cross-entropy: ``loss=rivals.logit_adjusted``.
+    cross-entropy: ``loss=rivals.ldam``.
 
     After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``history_``,
     ``network_``, ``input_shape_`` and ``input_dtype_`` of a sample, ``n_features_in_`` (the

@@ -44,6 +44,7 @@ class Normalize(nn.Module):
         axes = [a for a in range(x.ndim) if a != 1] if x.ndim in (2, 4) else list(range(x.ndim))
         count, total, squares = 0.0, torch.zeros(()), torch.zeros(())
         for part in chunks(x):  # float64 sums, without a float copy of the whole set
+            part = part.cpu() if part.device.type == "mps" else part  # which has no float64
             part = (part / 255 if part.dtype == torch.uint8 else part).double()
             count += part.numel() / max(shape)
             total, squares = total + part.sum(axes), squares + part.square().sum(axes)

@@ -79,7 +79,7 @@ class Plan:
         favoured[chosen] = True
         ratio = counts[favoured].double().mean() / counts[~favoured].double().mean()  # R
         r = max(1, round(r_times / float(ratio)))
-        return cls(torch.where(favoured, k, 0), torch.where(favoured, r, 1))
+        return cls(torch.where(favoured, k, 0), torch.where(favoured, r, 1), favoured)
 
     @classmethod
     def uniform(cls, n: int, k: int = 5) -> Plan:

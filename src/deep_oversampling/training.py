@@ -44,7 +44,8 @@ class Table(Protocol):
     def __getitem__(self, rows: Tensor) -> Any: ...
 
 
-Objective = Callable[[Network, Any], tuple[Tensor, Tensor]]  # -> ℓ_g (b,), λℓ_f (b,)
+# -> ℓ_g (b,), λℓ_f (b,) and, if a batch's mean is to be a weighted one, weights (b,)
+Objective = Callable[[Network, Any], tuple[Tensor, ...]]
 
 
 def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tuple[Tensor, Tensor]:
@@ -117,7 +118,11 @@ def train_round(
             if augment:
                 batch = batch.with_x(augment(batch.x, u[step]))
             optimizer.zero_grad()
-            ell = (torch.stack(objective(network, batch)) * share[step]).sum(1)
+            ell_g, ell_f, *weights = objective(network, batch)
+            part = share[step]
+            if weights:  # the mean of the rows that are no padding, by their weights
+                part = part * weights[0] / (part * weights[0]).sum()
+            ell = (torch.stack([ell_g, ell_f]) * part).sum(1)
             ell.sum().backward()
             optimizer.step()
             losses[step] = ell.detach()

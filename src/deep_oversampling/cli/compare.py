@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -63,7 +64,7 @@ def compare(
     dos compare --data pictures/ --methods cnn,weights,logit-adjustment,dos --out runs/pictures
     """
     from ..data import load, parse_protocol
-    from ..rivals.compare import choose_rounds, run_trial
+    from ..rivals.compare import choose_rounds, contents, run_trial
     from ..rivals.summary import summarize
     from ..rivals.trials import Setting, append_trial, check_writable, read_trials
 
@@ -72,6 +73,7 @@ def compare(
     splits = load(data, data_dir=data_dir, cache=cache, size=size)
     setting = Setting(
         data=splits.name,
+        contents=contents(splits),
         imbalance=protocol,
         model=model,
         k=k,
@@ -124,9 +126,9 @@ def _chosen(text: str) -> list[Method]:
     from ..errors import InputError
     from ..rivals import METHODS, PAPER
 
-    text = text.strip().lower()
-    names = {"all": list(METHODS), "paper": list(PAPER)}.get(text) or text.split(",")
-    names = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    groups = {"all": list(METHODS), "paper": list(PAPER)}
+    words = [word.strip() for word in text.lower().split(",") if word.strip()]
+    names = list(dict.fromkeys(name for word in words for name in groups.get(word, [word])))
     for name in names:
         if name not in METHODS:
             near = difflib.get_close_matches(name, METHODS, n=2)
@@ -146,7 +148,7 @@ def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -
 
     seeds = len({trial.seed for trial in trials})
     table = Table(
-        title=f"{title}: {seeds} trial{'s' if seeds > 1 else ''}, mean ± sd",
+        title=f"{escape(title)}: {seeds} trial{'s' if seeds > 1 else ''}, mean ± sd",
         box=SIMPLE,
         padding=(0, 1, 0, 0),
         show_edge=False,
@@ -168,7 +170,9 @@ def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -
     print(f"p: {TEST}")
     for row in rows:
         if row.left_out:
-            print(f"{row.method}: left out of a trial: {row.left_out}")
+            print(f"{row.method}: left out of {row.left_out}")
+        if row.lost:
+            print(f"{row.method}: lost in {row.lost}")
 
 
 def _cell(cell: Cell, best: float) -> str:

@@ -1,7 +1,8 @@
 """Every other method under one roof: the paper's own, and what people use today.
 
 Each is stages over the one training loop (`Method`). Their losses can stand in for the
-cross-entropy in ℓ_g: ``fit(network, samples, loss=logit_adjusted(samples.class_counts))``.
+cross-entropy in ℓ_g: ``fit(network, samples, loss=focal())``. DOS presents the classes alike, so
+a loss that makes up for their counts as well (`logit_adjusted`) does it twice: docs/rivals.md.
 """
 
 from .class_weights import CLASS_BALANCED, INVERSE_FREQUENCY

@@ -17,13 +17,13 @@ __all__ = ["CLASS_BALANCED", "INVERSE_FREQUENCY"]
 
 
 def by_frequency(network: Network, contest: Contest) -> Iterator[Stage]:
-    loss = weighted(inverse_frequency(contest.samples.class_counts))
-    return passes(contest, contest.initial_rounds + contest.rounds, loss)
+    objective = weighted(inverse_frequency(contest.samples.class_counts))
+    return passes(contest, contest.initial_rounds + contest.rounds, objective)
 
 
 def by_effective_number(network: Network, contest: Contest) -> Iterator[Stage]:
-    loss = weighted(effective_number(contest.samples.class_counts))
-    return passes(contest, contest.initial_rounds + contest.rounds, loss)
+    objective = weighted(effective_number(contest.samples.class_counts))
+    return passes(contest, contest.initial_rounds + contest.rounds, objective)
 
 
 INVERSE_FREQUENCY = Method(

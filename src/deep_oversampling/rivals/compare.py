@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 from torch.optim import SGD
 
 from .. import __version__
-from ..data import Splits, hold_out, imbalanced, parse_protocol
+from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol
 from ..data.imbalance import DropFromClasses, ImbalanceProtocol
-from ..errors import DOSError, InputError
-from ..history import History
+from ..errors import DOSError, InputError, TrainingError
+from ..history import Round
 from ..metrics import MEASURES
 from ..models import resnet32, small_network
 from ..network import Network, Normalize, pick_device
@@ -27,10 +28,10 @@ from ..stages import train_stages
 from .method import Contest, Method
 from .trials import Setting, Trial
 
-__all__ = ["MODELS", "choose_rounds", "run_trial"]
+__all__ = ["MODELS", "choose_rounds", "contents", "run_trial"]
 
-_STEPS = 400  # that a training's second half should have, if it can within
-_ROUNDS = (3, 20)
+_STEPS = 400  # that T passes over all the data, before it is reduced, should have, if they can
+_ROUNDS = (3, 20)  # within these
 
 MODELS: dict[str, Callable[[Samples, int], Network]] = {
     "auto": lambda samples, seed: small_network(samples, seed=seed),
@@ -38,6 +39,16 @@ MODELS: dict[str, Callable[[Samples, int], Network]] = {
         samples.x.shape[1], samples.n, normalize=Normalize.of(samples.x), seed=seed
     ),
 }
+
+
+def contents(splits: Splits) -> str:
+    """A fingerprint of labels, shapes and a few samples: it takes no time and tells sets apart."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in filter(None, (splits.train, splits.test)):
+        some = part.subset(torch.arange(0, len(part), max(1, len(part) // 50)))
+        digest.update(fingerprint(some).encode())
+        digest.update(fingerprint(part.with_x(part.y.unsqueeze(1))).encode())
+    return digest.hexdigest()
 
 
 def choose_rounds(samples: int, batch_size: int) -> int:
@@ -83,14 +94,15 @@ def run_trial(
     for group in _by_training(methods):
         left = list(group)
         try:
-            network, history = _train(group[0], train, plan, setting, seed)
+            network, history, lost = _train(group[0], train, plan, setting, seed)
             for method in group:
                 report = method.readout(network, train, test)
                 yield record(
                     method=method.name,
                     measures={name: _numbers(getattr(report, name)) for name in MEASURES},
-                    presented=sum(one.presented for one in history.rounds),
-                    seconds=round(sum(one.seconds for one in history.rounds), 3),
+                    presented=sum(one.presented for one in history),
+                    seconds=round(sum(one.seconds for one in history), 3),
+                    lost=lost,
                 )
                 left.remove(method)
         except DOSError as error:
@@ -132,20 +144,28 @@ def _by_training(methods: Sequence[Method]) -> list[list[Method]]:
 
 def _train(
     method: Method, train: Samples, plan: Plan, setting: Setting, seed: int
-) -> tuple[Network, History]:
-    """From the same initial weights, with the same batches in the rounds that are alike."""
+) -> tuple[Network, list[Round], str]:  # and why it was lost, if it was
+    """From the same initial weights, with the same batches in the rounds that are alike.
+
+    A training that is lost counts with the weights it had before: to leave it out would flatter.
+    """
     network = MODELS[setting.model](train, seed)
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(train.y.device)
     contest = Contest(train, plan, setting.rounds, setting.rounds, streams(seed))
-    history = train_stages(
-        network,
-        method.training.stages(network, contest),
-        batch_size=min(setting.batch_size, len(train)),
-        rng=streams(seed),
-        optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
-    )
-    return network, history
+    rounds: list[Round] = []
+    try:
+        train_stages(
+            network,
+            method.training.stages(network, contest),
+            batch_size=min(setting.batch_size, len(train)),
+            rng=streams(seed),
+            optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
+            on_round=rounds.append,
+        )
+    except TrainingError as error:
+        return network, rounds, str(error)
+    return network, rounds, ""
 
 
 def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:

@@ -49,7 +49,7 @@ DOS = Method("dos", "DOS", _PAPER, _TRAINING)
 DOS_LR = Method("dos-lr", "DOS-LR", _PAPER, _TRAINING, by_logistic_regression)
 DOS_KNN = Method("dos-knn", "DOS-kNN", _PAPER, _TRAINING, by_neighbours)
 DOS_LOGIT_ADJUSTMENT = Method(
-    "dos-la",
+    "dos-la",  # rows are levelled and logits shifted: twice, so the shift is a margin
     "DOS, logit adjustment",
     f"{_PAPER}; Menon et al., ICLR 2021",
     Training("dos-la", lambda network, contest: stages(network, contest, logit_adjusted)),

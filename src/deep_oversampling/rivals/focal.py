@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from ..losses import Loss
 from ..network import Network
 from ..stages import Stage
-from .method import Contest, Method, Training, passes
+from .method import Contest, Method, Training, passes, with_loss
 
 __all__ = ["FOCAL", "focal"]
 
@@ -24,15 +24,15 @@ def focal(gamma: float = 2.0) -> Loss:
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         ell = cross_entropy(logits, labels, reduction="none")
-        # not 0, where a root has no slope
-        wrong = (1 - (-ell).exp()).clamp(min=torch.finfo(ell.dtype).tiny)
+        # 1 − p; not 0, where its power has no slope if γ < 1
+        wrong = -torch.expm1(-ell).clamp(max=-torch.finfo(ell.dtype).tiny)
         return wrong**gamma * ell
 
     return loss
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    return passes(contest, contest.initial_rounds + contest.rounds, focal())
+    return passes(contest, contest.initial_rounds + contest.rounds, with_loss(focal()))
 
 
 FOCAL = Method("focal", "focal loss", "Lin et al., ICCV 2017", Training("focal", stages))

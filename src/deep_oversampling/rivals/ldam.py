@@ -16,8 +16,8 @@ from ..errors import InputError
 from ..losses import Loss
 from ..network import Network
 from ..stages import Stage
-from .method import Contest, Method, Training, passes
-from .weights import by_weight, effective_number
+from .method import Contest, Method, Training, passes, with_loss
+from .weights import effective_number, weighted
 
 __all__ = ["LDAM_DRW", "SCALE", "CosineHead", "ldam", "with_cosine_head"]
 
@@ -27,19 +27,17 @@ _LARGEST = 0.5  # margin, of the rarest class
 
 def ldam(
     counts: Tensor,  # (n,)
-    weights: Tensor | None = None,  # (n,)
     largest: float = _LARGEST,
     scale: float = SCALE,
 ) -> Loss:
     """ℋ after the logit of the sample's own class lost s·Δ_y, Δ_j ∝ m_j^(−1/4)."""
-    margins = counts.clamp(min=1).double() ** -0.25
+    margins = counts.cpu().clamp(min=1).double() ** -0.25
     margins = scale * largest * margins / margins.max()
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
         margin = margins.to(logits)[labels].unsqueeze(1)
         behind = logits.scatter_add(1, labels.unsqueeze(1), -margin)
-        ell = cross_entropy(behind, labels, reduction="none")
-        return ell if weights is None else by_weight(ell, weights, labels)
+        return cross_entropy(behind, labels, reduction="none")
 
     return loss
 
@@ -74,8 +72,8 @@ def with_cosine_head(network: Network) -> Network:
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """The margins from the start, the weights deferred to the last rounds (DRW)."""
     counts = contest.samples.class_counts
-    yield from passes(contest, contest.initial_rounds, ldam(counts))
-    yield from passes(contest, contest.rounds, ldam(counts, effective_number(counts)))
+    yield from passes(contest, contest.initial_rounds, with_loss(ldam(counts)))
+    yield from passes(contest, contest.rounds, weighted(effective_number(counts), ldam(counts)))
 
 
 LDAM_DRW = Method(

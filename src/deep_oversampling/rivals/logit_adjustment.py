@@ -15,14 +15,14 @@ from torch.nn.functional import cross_entropy
 from ..losses import Loss
 from ..network import Network
 from ..stages import Stage
-from .method import Contest, Method, Training, passes
+from .method import Contest, Method, Training, passes, with_loss
 
 __all__ = ["LOGIT_ADJUSTMENT", "logit_adjusted"]
 
 
 def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
     """ℋ of the logits plus τ log π, π the classes' shares of the training set."""
-    shares = counts.double() / counts.sum()
+    shares = counts.cpu().double() / counts.sum().cpu()
     offset = tau * shares.clamp(min=torch.finfo(torch.float32).tiny).log()
 
     def loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     loss = logit_adjusted(contest.samples.class_counts)
-    return passes(contest, contest.initial_rounds + contest.rounds, loss)
+    return passes(contest, contest.initial_rounds + contest.rounds, with_loss(loss))
 
 
 LOGIT_ADJUSTMENT = Method(

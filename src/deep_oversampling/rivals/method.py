@@ -6,16 +6,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ..losses import Loss, entropy
+from ..losses import Loss
 from ..metrics import Report, measure
 from ..network import Network, predict
 from ..plan import Plan
 from ..samples import Samples
 from ..seeding import Streams
 from ..stages import Stage
-from ..training import single_task
+from ..training import Objective, single_task
 
-__all__ = ["Contest", "Method", "Readout", "Stages", "Training", "by_softmax", "passes"]
+__all__ = [
+    "Contest",
+    "Method",
+    "Readout",
+    "Stages",
+    "Training",
+    "by_softmax",
+    "passes",
+    "with_loss",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +47,15 @@ Stages = Callable[[Network, Contest], Iterator[Stage]]
 Readout = Callable[[Network, Samples, Samples], Report]  # trained network, training set, test set
 
 
-def passes(contest: Contest, rounds: int, loss: Loss = entropy) -> Iterator[Stage]:
+def passes(contest: Contest, rounds: int, objective: Objective = single_task) -> Iterator[Stage]:
     """So many rounds over the samples as they are."""
     for _ in range(rounds):
-        yield Stage("single", contest.samples, partial(single_task, loss=loss))
+        yield Stage("single", contest.samples, objective)
+
+
+def with_loss(loss: Loss) -> Objective:
+    """Single-task training with another loss than ℋ."""
+    return partial(single_task, loss=loss)
 
 
 def by_softmax(network: Network, train: Samples, test: Samples) -> Report:

@@ -30,7 +30,7 @@ def mixup(loss: Loss = entropy) -> Objective:
 
 
 def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5, loss: Loss = entropy) -> Objective:
-    """As mixup, but the label is that of a class κ times rarer, if its image has not below 1 − τ.
+    """As mixup, but the label is that of a class κ times rarer, if its image has above 1 − τ.
 
     With shares λ of image i and 1 − λ of image j: λ_y = 0 where m_i ≥ κ m_j and λ < τ, λ_y = 1
     where κ m_i ≤ m_j and 1 − λ < τ, else λ.

@@ -35,7 +35,8 @@ class Row:
     seconds: float  # mean
     difference: float  # of its F1 to that of the reference, over the trials both have
     p: float  # that it is chance; NaN with fewer than two such trials, or if all differ alike
-    left_out: str  # a reason, where a trial could not be run
+    left_out: str  # how many trials could not be run, and a reason
+    lost: str  # how many trainings were lost, and a reason; those count
 
 
 def summarize(
@@ -55,12 +56,17 @@ def summarize(
             if (other := done.get(reference, {}).get(seed)) and name != reference
         ]
         pairs = [pair for pair in pairs if not math.isnan(sum(pair))]
-        reasons = [t.left_out for t in of[name].values() if t.left_out]
+        every = list(of[name].values())
+        reasons = [_counted([t.left_out for t in every]), _counted([t.lost for t in every])]
         seconds = sum(t.seconds for t in found) / len(found) if found else math.nan
-        rows.append(
-            Row(name, len(found), cells, seconds, *_compared(pairs), next(iter(reasons), ""))
-        )
+        rows.append(Row(name, len(found), cells, seconds, *_compared(pairs), *reasons))
     return rows
+
+
+def _counted(reasons: list[str]) -> str:
+    """ "2 of 5 trials: …", or nothing."""
+    given = [reason for reason in reasons if reason]
+    return f"{len(given)} of {len(reasons)} trials: {given[0]}" if given else ""
 
 
 def _cell(values: list[float]) -> Cell:

@@ -21,6 +21,7 @@ class Setting:
     """All that a trial depends on but its method and seed."""
 
     data: str
+    contents: str  # a fingerprint of its labels and of some samples: a name may stand for others
     imbalance: str
     model: str
     k: int
@@ -44,6 +45,7 @@ class Trial:
     seconds: float  # of training; the same for methods that share one
     where: dict[str, str]  # versions and hardware
     left_out: str = ""  # the reason, where the method could not be run
+    lost: str = ""  # the reason, where training was lost; measured is what it had before
 
     def mean(self, measure: str, group: str) -> float:
         """Over the classes of a group that have a value; NaN if there is none."""
@@ -79,10 +81,7 @@ def _not_writable(path: Path, error: OSError) -> InputError:
 
 
 def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
-    """The trials of a file, the first of each method and seed; other settings are refused.
-
-    A line that was torn when the process died is passed over: its trial is run again.
-    """
+    """The trials of a file, the first of each method and seed; other settings are refused."""
     if not path.exists():
         return []
     try:
@@ -91,9 +90,11 @@ def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
         raise InputError(f"{path} must be a readable file of trials: {error}") from None
     found: dict[tuple[str, int], Trial] = {}
     for number, line in enumerate(lines, 1):
-        trial = _parsed(line)
-        if trial is None:
+        try:
+            content = json.loads(line)
+        except ValueError:  # torn when the process died: its trial is run again
             continue
+        trial = _trial(path, number, content)
         setting = setting or trial.setting
         if trial.setting != setting:
             raise InputError(
@@ -115,16 +116,18 @@ def check_writable(path: Path) -> None:
         raise _not_writable(path, error) from None
 
 
-def _parsed(line: str) -> Trial | None:
+def _trial(path: Path, number: int, values: Any) -> Trial:
     try:
-        values: dict[str, Any] = json.loads(line)
         values["setting"] = Setting(**values["setting"])
         values["measures"] = {name: tuple(column) for name, column in values["measures"].items()}
         for name in ("minority", "samples"):
             values[name] = tuple(values[name])
         return Trial(**values)
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
+    except (TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"{path} must hold trials as this release writes them, found in line {number}: "
+            f"{error}; use the release that wrote it, or choose another folder (--out)"
+        ) from None
 
 
 def _difference(trial: Trial, setting: Setting) -> str:

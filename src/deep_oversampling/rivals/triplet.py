@@ -82,13 +82,13 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     Together they present as many images as a round of DOS; the triplets at least a pass.
     """
     samples, m = contest.samples, len(contest.samples)
-    loss = weighted(inverse_frequency(samples.class_counts))
+    by_cost = weighted(inverse_frequency(samples.class_counts))
     size = max(1, max(contest.presented - m, m) // 3)
     yield from passes(contest, contest.initial_rounds)
     for t in range(contest.rounds):
         triplets = Triplets.drawn(samples, size, contest.rng("triplets", t))
         yield Stage("triplet", triplets, triplet_objective, images_per_row=3)
-        yield from passes(contest, 1, loss)
+        yield from passes(contest, 1, by_cost)
 
 
 TL_RS_CSL = Method(

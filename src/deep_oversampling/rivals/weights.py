@@ -1,42 +1,39 @@
-"""Cross-entropy with a weight for every class."""
+"""Classes by weight: the loss of a batch is the weighted mean of its rows."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from ..losses import Loss
+from ..losses import Loss, entropy
+from ..network import Network
+from ..samples import Samples
+from ..training import Objective
 
-__all__ = ["by_weight", "effective_number", "inverse_frequency", "weighted"]
-
-
-def weighted(weights: Tensor) -> Loss:  # (n,)
-    """ℋ by the weight of the class; over a batch, the weighted mean."""
-
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return by_weight(cross_entropy(logits, labels, reduction="none"), weights, labels)
-
-    return loss
+__all__ = ["effective_number", "inverse_frequency", "weighted"]
 
 
-def by_weight(ell: Tensor, weights: Tensor, labels: Tensor) -> Tensor:  # (b,), (n,), (b,) -> (b,)
-    """Rows whose plain mean is the weighted mean: as torch's own cross-entropy has it.
+def weighted(weights: Tensor, loss: Loss = entropy) -> Objective:  # (n,)
+    """Single-task training by the weights of the classes, as torch's cross-entropy has them.
 
-    Divided by the number of rows instead, a single rare sample would make a step sixty times as
-    long as the others at p = .99, and training is lost.
+    Divided by the number of rows instead of by their weights, a single rare sample would make a
+    step sixty times as long as the others at p = .99, and training is lost.
     """
-    weight = weights.to(ell)[labels]
-    return ell * weight / weight.mean()
+
+    def objective(network: Network, batch: Samples) -> tuple[Tensor, ...]:
+        ell = loss(network(torch.as_tensor(batch.x)), batch.y)
+        return ell, torch.zeros_like(ell), weights.to(ell)[batch.y]
+
+    return objective
 
 
 def inverse_frequency(counts: Tensor) -> Tensor:  # (n,) -> (n,)
     """1/m_j, scaled so that the training set's weights have the mean 1.
 
-    >>> import torch
     >>> inverse_frequency(torch.tensor([30, 10])).tolist()
     [0.666..., 2.0]
     """
-    return _mean_one(1 / counts.clamp(min=1).double(), counts)
+    return _mean_one(1 / counts.cpu().clamp(min=1).double(), counts)
 
 
 def effective_number(counts: Tensor, beta: float = 0.9999) -> Tensor:  # (n,) -> (n,)
@@ -45,9 +42,10 @@ def effective_number(counts: Tensor, beta: float = 0.9999) -> Tensor:  # (n,) ->
     Cui, Jia, Lin, Song and Belongie, Class-Balanced Loss, CVPR 2019. β = 0 weighs all alike,
     β → 1 by the inverse frequency.
     """
-    return _mean_one((1 - beta) / (1 - beta ** counts.clamp(min=1).double()), counts)
+    return _mean_one((1 - beta) / (1 - beta ** counts.cpu().clamp(min=1).double()), counts)
 
 
 def _mean_one(weights: Tensor, counts: Tensor) -> Tensor:
     """To read them by: 2 is twice the weight of the average sample."""
+    counts = counts.cpu()
     return (weights * counts.sum() / (weights * counts).sum()).float()
