@@ -83,6 +83,8 @@ def test_json_holds_setting_methods_and_trials_and_the_table_is_made_of_them() -
     text = run(*QUICK, "--json", "--out", "runs")
     found = json.loads(text, parse_constant=pytest.fail)
     assert found["setting"]["imbalance"] == "drop:4:0.9"
+    assert found["setting"]["compared"] == "minority F1"
+    assert found["setting"]["classes"] == [str(digit) for digit in range(10)]
     assert [row["method"] for row in found["methods"]] == ["cnn", "ros", "dos"]
     assert len(found["trials"]) == 6
     dos = found["methods"][2]
@@ -314,3 +316,13 @@ def test_two_runs_can_be_joined(trained: list[tuple[str, int]], tmp_path: Path) 
     assert trained == [("cnn", 0), ("cnn", 1)]
     assert "2 trials" in run(*QUICK[:-4], "--methods", "cnn", "--trials", "2", "--out", "both")
     assert len(trained) == 2
+
+
+def test_a_warning_is_one_line(tmp_path: Path) -> None:
+    folder_of(tmp_path / "set", {"a": 30, "b": 8}, (8, 8))
+    options = ["--data", "set", "--methods", "dos", "--rounds", "1", "--trials", "1", "--k", "7"]
+    command = [sys.executable, "-m", "deep_oversampling", "compare", *options]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.startswith("dos: class 'b' has 6 sample(s), so k=5")
+    assert result.stderr.count("\n") == 1

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_lenet, trained
-from deep_oversampling import InputError, Plan, Samples, View, fit, predict
+from deep_oversampling import InputError, Plan, Samples, View, fit
 from deep_oversampling.losses import entropy
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import (
@@ -23,7 +23,7 @@ from deep_oversampling.rivals import (
 )
 from deep_oversampling.rivals.smote import with_smote
 from deep_oversampling.seeding import streams
-from toy import blobs, generator, small, train, weights
+from toy import blobs, small, train, weights
 
 close = torch.testing.assert_close
 TEST = blobs((10, 10, 10), seed=1)
@@ -228,22 +228,6 @@ def test_ldam_defers_its_weights() -> None:
     assert not nothing.any()
     close(weights, effective_number(VECTORS.class_counts)[VECTORS.y])
     assert float(weights[VECTORS.y == 2][0]) > 1 > float(weights[VECTORS.y == 0][0])
-
-
-def test_dos_with_logit_adjustment_makes_up_for_the_counts_twice() -> None:
-    """Classes that overlap all go to the rare one; the documentation warns of it."""
-    draw = generator()
-    y = torch.arange(2).repeat_interleave(torch.tensor([600, 30]))
-    x = torch.randn(630, 2, generator=draw) + y.unsqueeze(1)
-    samples = Samples(x, y)
-    balanced = torch.randn(400, 2, generator=draw)
-    recall = {}
-    for name, loss in (("once", entropy), ("twice", logit_adjusted(samples.class_counts))):
-        network = small(2, 2)
-        train(network, samples, Plan.for_minority(samples.class_counts, [1]), rounds=6, loss=loss)
-        recall[name] = float((predict(network, balanced).argmax(1) == 0).float().mean())
-    assert recall["once"] > 0.5
-    assert recall["twice"] < 0.3
 
 
 # reductions

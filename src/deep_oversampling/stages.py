@@ -63,8 +63,6 @@ def train_stages(
     with last_good:
         start = time.perf_counter()  # what a stage is made of costs time as well
         for t, stage in enumerate(stages):
-            if stage.embedded:
-                history.spreads.append(spread(*stage.embedded))
             if stage.starts_anew:
                 stepper.state.clear()
             last_good.keep(f"round {t + 1} ({stage.task}-task)")
@@ -81,6 +79,8 @@ def train_stages(
             if scheduler:
                 scheduler.step()
             seconds = time.perf_counter() - start
+            if stage.embedded:
+                history.spreads.append(spread(*stage.embedded))
             scores = judge(network) if judge else None
             presented = len(stage.table) * stage.images_per_row
             history.rounds.append(Round(stage.task, presented, ell_g, ell_f, seconds, scores))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -46,6 +47,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason
         if isinstance(stream, io.TextIOWrapper):  # to stop
             stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = lambda message, *_, **__: f"dos: {message}\n"  # no source lines
     try:
         app()
     except (DOSError, OSError) as error:

@@ -65,7 +65,7 @@ def compare(
     """
     from ..data import load, parse_protocol
     from ..rivals.compare import choose_rounds, contents, run_trial
-    from ..rivals.summary import summarize
+    from ..rivals.summary import TEST, summarize
     from ..rivals.trials import Setting, append_trial, check_writable, read_trials
 
     chosen = _chosen(methods)
@@ -113,7 +113,8 @@ def compare(
     group = "minority" if any(trial.minority for trial in found) else "all"
     rows = summarize(found, group=group)
     if as_json:
-        print(json.dumps(_as_dict(setting, rows, found), indent=2))
+        about = {"classes": splits.train.classes, "compared": f"{group} F1", "test": TEST}
+        print(json.dumps(_without_nan(asdict(setting) | about, rows, found), indent=2))
     else:
         _print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
         if path:
@@ -195,12 +196,11 @@ def _sortable(value: float) -> float:
     return -math.inf if math.isnan(value) else value
 
 
-def _as_dict(setting: object, rows: list[Row], trials: list[Trial]) -> dict[str, object]:
-    """Without NaN, which is no JSON."""
+def _without_nan(setting: dict[str, object], rows: list[Row], trials: list[Trial]) -> object:
+    """NaN is no JSON."""
     content = {
-        "setting": asdict(setting),  # type: ignore[call-overload]
+        "setting": setting,
         "methods": [asdict(row) for row in rows],
         "trials": [asdict(trial) for trial in trials],
     }
-    text = json.dumps(content)
-    return json.loads(text, parse_constant=lambda _: None)  # type: ignore[no-any-return]
+    return json.loads(json.dumps(content), parse_constant=lambda _: None)
