@@ -17,9 +17,10 @@ import torch
 from torch.optim import SGD
 
 from deep_oversampling import Network, Normalize, Plan, Samples, embed, measure, predict, resnet32
+from deep_oversampling.objectives import multi_task, single_task
 from deep_oversampling.oversampling import oversample
+from deep_oversampling.presenting import batches
 from deep_oversampling.seeding import streams
-from deep_oversampling.training import batches, multi_task, single_task
 from pull_rule import write_header
 
 RULES = [  # method, λ, limit

@@ -15,10 +15,11 @@ from torch.optim import SGD
 
 from deep_oversampling import DOSError, Network, Normalize, Plan, Samples, fit, lenet
 from deep_oversampling.data.imbalance import drop_from_classes
+from deep_oversampling.objectives import multi_task
 from deep_oversampling.overloading import Neighborhoods
 from deep_oversampling.oversampling import MicroClusters, oversample
+from deep_oversampling.presenting import batches
 from deep_oversampling.seeding import streams
-from deep_oversampling.training import batches, multi_task
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def _train_round(tables, steps, parameters, momentum, lr, pull, gradients) -> No
     def one_step() -> None:
         row = rows.index_select(1, step).squeeze(1)  # (E, b)
         i = anchor[e, row]
-        z = (x[e, i], y[e, i], v[e.unsqueeze(2), index[e, i]], w[e, row], mask[e, i], variance)
+        z = (x[e, i], y[e, i], v[e.unsqueeze(2), index[e, i, 1:]], w[e, row], mask[e, i], variance)
         now = share.index_select(1, step).squeeze(1)
         g = gradients(parameters, pull, now, z)
         awake = now.sum(1) > 0  # a member whose round is over waits for the others

@@ -9,8 +9,8 @@ from torch import Tensor
 import paper_loops as paper
 from deep_oversampling import Network, Plan, Samples
 from deep_oversampling.oversampling import sample_simplex
+from deep_oversampling.presenting import batches
 from deep_oversampling.seeding import streams
-from deep_oversampling.training import batches
 from toy import blobs, small, train, weights
 
 K, R = [0, 2, 3], [1, 1, 2]

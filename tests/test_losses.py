@@ -12,7 +12,7 @@ from deep_oversampling.losses import (
     embedding_loss,
     proximity,
     squared_errors,
-    with_live_self,
+    with_self,
 )
 from toy import generator
 
@@ -36,14 +36,15 @@ def head(d: int) -> Tensor:  # a linear g, (n, d)
 
 def fast(cluster: Cluster, fx: Tensor, w: Tensor, *, live: bool) -> tuple[Tensor, Tensor]:
     """ℓ_g and ℓ_f of every row."""
-    v = with_live_self(fx, cluster.v) if live else cluster.v
-    errors = squared_errors(fx, v)
+    errors = squared_errors(fx, cluster.v)
+    errors = with_self(errors[:, 1:]) if live else errors
     y = torch.arange(len(fx)) % N
-    labels = y.repeat_interleave(v.shape[1])
-    logits = v.flatten(0, 1) @ head(fx.shape[1]).T
+    own = torch.cat([(fx if live else cluster.v[:, 0]).unsqueeze(1), cluster.v[:, 1:]], 1)
+    labels = y.repeat_interleave(own.shape[1])
+    logits = own.flatten(0, 1) @ head(fx.shape[1]).T
     entropies = cross_entropy(logits, labels, reduction="none").view_as(errors)
     rho = proximity(errors, w, cluster.mask)
-    return classifier_loss(rho, entropies), embedding_loss(errors, w)
+    return classifier_loss(entropies[:, 0], rho, entropies[:, 1:]), embedding_loss(errors, w)
 
 
 def slow(cluster: Cluster, fx: Tensor, w: Tensor, *, live: bool) -> tuple[Tensor, Tensor]:
@@ -97,7 +98,7 @@ def test_embedding_loss_with_live_self_is_minimal_at_the_mean_of_the_neighbours(
     cluster = make()
     others = cluster.w[:, 1:] / cluster.w[:, 1:].sum(1, keepdim=True)
     mean = (others.unsqueeze(2) * cluster.v[:, 1:]).sum(1).requires_grad_()
-    loss = embedding_loss(squared_errors(mean, with_live_self(mean, cluster.v)), cluster.w)
+    loss = embedding_loss(with_self(squared_errors(mean, cluster.v[:, 1:])), cluster.w)
     (gradient,) = torch.autograd.grad(loss.sum(), mean)
     close(gradient, torch.zeros_like(gradient), atol=1e-6, rtol=0)
 
@@ -116,7 +117,7 @@ def test_rho_does_not_underflow_far_away() -> None:
 
 
 def test_rho_of_the_live_self_is_the_largest(cluster: Cluster, w: Tensor) -> None:
-    errors = squared_errors(cluster.fx, with_live_self(cluster.fx, cluster.v))
+    errors = with_self(squared_errors(cluster.fx, cluster.v[:, 1:]))
     rho = proximity(errors, w, cluster.mask)
     assert (rho[:, :1] >= rho).all()
 
@@ -147,17 +148,17 @@ def test_what_stands_in_the_padding_does_not_matter() -> None:
     results = []
     for v in (cluster.v, other):
         errors = squared_errors(fx, v)
-        ell_g = classifier_loss(proximity(errors, cluster.w, cluster.mask), v.sum(2))
+        rho, entropies = proximity(errors, cluster.w, cluster.mask), v.sum(2)
+        ell_g = classifier_loss(entropies[:, 0], rho, entropies[:, 1:])
         ell_f = embedding_loss(errors, cluster.w)
         results.append((ell_g, ell_f, torch.autograd.grad(ell_f.sum(), fx)[0]))
     for first, second in zip(*results, strict=True):
         close(first, second)
 
 
-def test_live_self_replaces_only_the_first_column(cluster: Cluster) -> None:
-    live = with_live_self(cluster.fx, cluster.v)
-    assert torch.equal(live[:, 0], cluster.fx)
-    assert torch.equal(live[:, 1:], cluster.v[:, 1:])
+def test_the_live_self_is_at_distance_zero(cluster: Cluster) -> None:
+    live = torch.cat([cluster.fx.unsqueeze(1), cluster.v[:, 1:]], 1)
+    close(with_self(squared_errors(cluster.fx, cluster.v[:, 1:])), squared_errors(cluster.fx, live))
 
 
 def test_stale_self_without_neighbours_would_stop_training_f() -> None:

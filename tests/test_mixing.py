@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 import rival_loops as loops
 from deep_oversampling import Network, Normalize, Samples
+from deep_oversampling.objectives import Objective, single_task
 from deep_oversampling.rivals import focal
 from deep_oversampling.rivals.mixup import mixup, remix
 from deep_oversampling.rivals.tables import MixedBatch
-from deep_oversampling.training import Objective, single_task
 from toy import generator
 
 close = torch.testing.assert_close

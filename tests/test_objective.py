@@ -13,8 +13,8 @@ from torch.func import functional_call, grad, vmap
 
 import paper_loops as paper
 from deep_oversampling import Network, Samples, embed
+from deep_oversampling.objectives import Objective, multi_task, single_task
 from deep_oversampling.oversampling import MicroClusters, Overloaded
-from deep_oversampling.training import Objective, multi_task, single_task
 from strategies import Problem, problems
 from toy import blobs, generator, overloaded, small
 

@@ -1,6 +1,7 @@
 """The rivals' losses: their publications' formulas, and what they reduce to."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch.optim import SGD
 import rival_loops as loops
 from deep_oversampling import InputError, Network, Samples
 from deep_oversampling.losses import Loss, entropy
+from deep_oversampling.objectives import Objective, single_task
 from deep_oversampling.rivals import (
     effective_number,
     focal,
@@ -21,8 +23,7 @@ from deep_oversampling.rivals import (
     with_cosine_head,
 )
 from deep_oversampling.rivals.ldam import SCALE, CosineHead
-from deep_oversampling.training import Objective, single_task, train_round
-from toy import generator, small, weights
+from toy import generator, small, train_round, weights
 
 close = torch.testing.assert_close
 N = 3
@@ -102,9 +103,7 @@ def one_step(objective: Objective, x: Tensor, y: Tensor, batch_size: int) -> Ten
     with torch.no_grad():
         for p in network.parameters():
             p.copy_(torch.linspace(-1, 1, p.numel()).view_as(p))
-    optimizer = SGD(network.parameters(), lr=0.1)
-    options = {"batch_size": batch_size, "generator": generator()}
-    train_round(network, Samples(x, y), objective, optimizer, **options)
+    train_round(network, Samples(x, y), objective, partial(SGD, lr=0.1), batch_size=batch_size)
     return torch.cat([p.detach().flatten() for p in network.parameters()])
 
 

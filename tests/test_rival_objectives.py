@@ -9,6 +9,7 @@ from torch.nn.functional import normalize
 
 import rival_loops as loops
 from deep_oversampling import Network, Plan, Samples, embed
+from deep_oversampling.objectives import Objective, single_task
 from deep_oversampling.rivals.lmle import MARGINS, by_local_margin, local_margins, triple_header
 from deep_oversampling.rivals.method import Contest
 from deep_oversampling.rivals.retraining import head_only, start_head_anew
@@ -16,7 +17,6 @@ from deep_oversampling.rivals.tables import Redrawn
 from deep_oversampling.rivals.triplet import MARGIN, Group, triplet_objective
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Stage, train_stages
-from deep_oversampling.training import Objective, single_task
 from toy import blobs, generator, small, weights
 
 close = torch.testing.assert_close

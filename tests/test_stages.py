@@ -10,10 +10,11 @@ from torch.optim.lr_scheduler import ExponentialLR
 
 from contests import pictures, small_lenet
 from deep_oversampling import Network, Samples, TrainingError
+from deep_oversampling.objectives import single_task
 from deep_oversampling.rivals.triplet import Triplets, triplet_objective
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Stage, sgd, train_stages
-from deep_oversampling.training import single_task, train_round
+from deep_oversampling.training import Trainer
 from toy import blobs, generator, small, weights
 
 
@@ -26,15 +27,10 @@ def test_stages_are_rounds_of_one_optimiser() -> None:
     """Momentum goes on from stage to stage; every stage has a stream of its own."""
     samples, ours, by_hand = blobs(), small(), small()
     train_stages(ours, passes(samples, 3), batch_size=8, rng=streams(4))
-    stepper = sgd(by_hand.parameters())
+    trainer = Trainer([by_hand], sgd)
     for t in range(3):
-        train_round(
-            by_hand,
-            samples,
-            single_task,
-            stepper,
-            batch_size=8,
-            generator=streams(4)("training", t),
+        trainer.train_round(
+            [samples], [single_task], batch_size=8, generators=[streams(4)("training", t)]
         )
     assert torch.equal(weights(ours), weights(by_hand))
 
@@ -89,8 +85,8 @@ def test_every_image_of_a_group_is_changed_by_a_draw_of_its_own() -> None:
     plain, changed = small_lenet(), small_lenet()
     train_stages(plain, iter([stage]), batch_size=12, rng=streams(0))
     train_stages(changed, iter([stage]), batch_size=12, rng=streams(0), augment=noise)
-    assert [u.shape for u in noise.drawn] == [(12, 1)] * 3
-    assert len(torch.cat(noise.drawn).unique()) == 36
+    assert noise.drawn[-1].shape == (36, 1)  # three steps of four triplets, at once
+    assert len(noise.drawn[-1].unique()) == 36
     assert not torch.equal(weights(plain), weights(changed))
 
 

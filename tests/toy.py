@@ -1,13 +1,17 @@
 """Small data, small networks and a short training, shared by the tests."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from deep_oversampling import History, Network, Plan, Samples, fit, mlp
+from deep_oversampling import History, Network, Plan, Samples, TrainingError, fit, mlp
+from deep_oversampling.objectives import Objective
 from deep_oversampling.oversampling import Overloaded, oversample
+from deep_oversampling.presenting import Table
+from deep_oversampling.training import Trainer
 
 COUNTS = (20, 12, 6)  # the third class is a minority by Plan.automatic
 
@@ -32,6 +36,21 @@ def small(n: int = len(COUNTS), d: int = 4, *, seed: int = 0) -> Network:
 def train(network: Network, samples: Samples, plan: Plan | None = None, **options: Any) -> History:
     """``fit`` on the CPU: one round of each task unless told otherwise."""
     return fit(network, samples, plan, **{"rounds": 1, "device": "cpu", **options})
+
+
+def train_round(
+    network: Network,
+    table: Table,
+    objective: Objective,
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
+    **options: Any,
+) -> tuple[float, float]:
+    """A round of one network, on an optimiser of its own."""
+    options = {"generators": [generator()], **options}
+    (outcome,) = Trainer([network], optimizer).train_round([table], [objective], **options)
+    if isinstance(outcome, TrainingError):
+        raise outcome
+    return outcome
 
 
 def overloaded(

@@ -12,17 +12,18 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .augmentation import Augmentation
+from .engine import Engine
 from .errors import DOSError, InputError
 from .history import History, Round, spread
 from .losses import Loss, entropy
 from .metrics import measure
 from .network import Network, embed, pick_device, predict
+from .objectives import multi_task, single_task
 from .oversampling import oversample
 from .plan import Plan
 from .samples import Samples
 from .seeding import Streams, streams
 from .stages import Stage, sgd, train_stages
-from .training import multi_task, single_task
 
 __all__ = ["deep_over_sampling", "fit"]
 
@@ -71,6 +72,7 @@ def fit(
     on_round: Callable[[Round], None] | None = None,
     seed: int = 0,
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
+    engine: Engine | None = None,  # default: Engine()
 ) -> History:
     """Train f and g together on fresh synthetic targets every round; the network is changed."""
     if not callable(optimizer):
@@ -86,14 +88,10 @@ def fit(
     samples = samples.to(network.device)
     _check_outputs(network, samples)
     _check_augment(augment, samples)
-    rng = streams(seed)
+    rng, spreads = streams(seed), []
 
-    def last_spread(history: History) -> None:
-        history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
-
-    return train_stages(
-        network,
-        deep_over_sampling(
+    def stages() -> Iterator[Stage]:
+        yield from deep_over_sampling(
             network,
             samples,
             plan,
@@ -104,16 +102,23 @@ def fit(
             pull_limit=pull_limit,
             weighted=weighted,
             loss=loss,
-        ),
+        )
+        spreads.append(spread(embed(network, samples.x), samples.y, samples.n))  # at the end
+
+    history = train_stages(
+        network,
+        stages(),
         batch_size=batch_size,
         rng=rng,
         optimizer=optimizer,
         schedule=schedule,
         augment=augment,
+        engine=engine,
         judge=(lambda network: _scores(network, validation, plan)) if validation else None,
         on_round=on_round,
-        at_the_end=last_spread,
     )
+    history.spreads.extend(spreads)
+    return history
 
 
 def _scores(network: Network, data: Samples, plan: Plan) -> dict[str, dict[str, float]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 
 __all__ = [
     "Loss",
@@ -17,7 +17,7 @@ __all__ = [
     "entropy",
     "proximity",
     "squared_errors",
-    "with_live_self",
+    "with_self",
 ]
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # logits (b, n), labels (b,) -> (b,): in place of ℋ
@@ -31,20 +31,19 @@ def entropy(
     return cross_entropy(logits, labels, reduction="none")
 
 
-def with_live_self(
-    fx: Tensor,  # (b, d)       f(x), carries the gradient
-    v: Tensor,  # (b, K+1, d)  micro-cluster, constant
-) -> Tensor:  # (b, K+1, d)
-    """The micro-cluster with the live f(x) as its own member, column 0 (R2)."""
-    return torch.cat([fx.unsqueeze(1), v[:, 1:]], dim=1)
-
-
 def squared_errors(
-    fx: Tensor,  # (b, d)
-    v: Tensor,  # (b, K+1, d)
-) -> Tensor:  # (b, K+1)
+    fx: Tensor,  # (b, d)     f(x), carries the gradient
+    v: Tensor,  # (b, K, d)  neighbours, constant
+) -> Tensor:  # (b, K)
     """‖f(x) − vᵢ‖²."""
     return (fx.unsqueeze(1) - v).square().sum(-1)
+
+
+def with_self(
+    errors: Tensor,  # (b, K)    squared errors of the neighbours
+) -> Tensor:  # (b, K+1)
+    """The errors with that of x itself, column 0: the member is the live f(x), so it is 0 (R2)."""
+    return pad(errors, (1, 0))
 
 
 def embedding_loss(
@@ -65,12 +64,13 @@ def proximity(
 
 
 def classifier_loss(
+    own: Tensor,  # (b,)      ℋ(g(f(x)), y)
     rho: Tensor,  # (b, K+1)  proximity
-    entropies: Tensor,  # (b, K+1)  ℋ(g(vᵢ), y)
+    entropies: Tensor,  # (b, K)    ℋ(g(vᵢ), y) of the neighbours
 ) -> Tensor:  # (b,)
     """ℓ′_g = ℋ(g(f(x)), y) + Σ ρ′ᵢ ℋ(g(vᵢ), y), the sum over the neighbours.
 
     The printed sum gives the original loss the weight ρ′₀, about 1/(k+1), and f learns from
     nothing else in it; the text gives it the weight 1, and so do we (R7).
     """
-    return entropies[:, 0] + (rho * entropies)[:, 1:].sum(1)
+    return own + (rho[:, 1:] * entropies).sum(1)

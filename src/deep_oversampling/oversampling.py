@@ -17,14 +17,17 @@ __all__ = ["MicroClusters", "Overloaded", "oversample", "sample_simplex"]
 
 @dataclass(frozen=True, eq=False)
 class MicroClusters:
-    """A batch of z_i^(j) = (x_i, y_i, 𝒩(x_i), w^(i,j))."""
+    """A batch of z_i^(j) = (x_i, y_i, 𝒩(x_i), w^(i,j)).
+
+    Only the first c rows have neighbours, the others have k_j = 0: nothing is gathered for them.
+    """
 
     x: Tensor  # (b, …)
     y: Tensor  # (b,)
-    v: Tensor  # (b, K+1, d)  𝒩(x), column 0 is x itself
-    w: Tensor  # (b, K+1)     0 where padded
-    mask: Tensor  # (b, K+1)     False where padded
-    variance: Tensor  # ()           of the round's embeddings, the unit of squared distance (R5)
+    v: Tensor  # (c, K, d)  the neighbours; x itself, their column 0 in 𝒩(x), is not among them
+    w: Tensor  # (c, K+1)   0 where padded
+    mask: Tensor  # (c, K+1)   False where padded
+    variance: Tensor  # ()         of the round's embeddings, the unit of squared distance (R5)
 
     def with_x(self, x: Tensor) -> MicroClusters:
         """The same targets for changed copies of the samples."""
@@ -41,20 +44,26 @@ class Overloaded:
     anchor: Tensor  # (rows,)      which sample a row presents
     w: Tensor  # (rows, K+1)  its weights
     variance: Tensor  # ()
+    heads: int | None = None  # c: the rows of a batch that come first and have neighbours; None: b
 
     def __len__(self) -> int:
         return len(self.anchor)
 
-    def __getitem__(self, rows: Tensor) -> MicroClusters:
+    def __getitem__(self, rows: Tensor) -> MicroClusters:  # (…, b)
         i = self.anchor[rows]
+        first, head = rows[..., : self.heads], i[..., : self.heads]
         return MicroClusters(
             x=self.samples.x[i],
             y=self.samples.y[i],
-            v=self.v[self.neighborhoods.index[i]],
-            w=self.w[rows],
-            mask=self.neighborhoods.mask[i],
-            variance=self.variance,
+            v=self.v[self.neighborhoods.index[head, 1:]],
+            w=self.w[first],
+            mask=self.neighborhoods.mask[head],
+            variance=self.variance.expand(rows.shape[:-1]),
         )
+
+    @property
+    def has_neighbours(self) -> Tensor:  # (rows,)
+        return self.neighborhoods.mask[:, 1:].any(1)[self.anchor]
 
 
 def sample_simplex(

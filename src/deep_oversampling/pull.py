@@ -27,8 +27,20 @@ def limit_pull(
     >>> fx.grad
     tensor([[3., 3.]])
     """
-    to_g, to_f = _LimitPull.apply(fx, limit)  # type: ignore[no-untyped-call]
+    # torch.compile makes wrong gradients of a Function inside vmap, but knows operators
+    both = _operator if torch.compiler.is_compiling() else _LimitPull.apply
+    to_g, to_f = both(fx, limit)  # type: ignore[no-untyped-call]
     return to_g, to_f
+
+
+def _arriving(from_g: Tensor, from_f: Tensor, limit: float) -> Tensor:  # (…, b, d)
+    """What goes on to the embedder, for every network of a stack by itself."""
+    axes = (-2, -1)
+    smallest = torch.finfo(from_f.dtype).tiny  # no pull at all: nothing to shorten
+    length = from_f.norm(dim=axes, keepdim=True).clamp(min=smallest)
+    shorten = limit * from_g.norm(dim=axes, keepdim=True) / length
+    both: Tensor = from_g + shorten.clamp(max=1.0) * from_f
+    return both
 
 
 class _LimitPull(torch.autograd.Function):
@@ -44,6 +56,25 @@ class _LimitPull(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None]:
-        smallest = torch.finfo(from_f.dtype).tiny  # no pull at all: nothing to shorten
-        shorten = ctx.limit * from_g.norm() / from_f.norm().clamp(min=smallest)
-        return from_g + shorten.clamp(max=1.0) * from_f, None
+        return _arriving(from_g, from_f, ctx.limit), None
+
+
+@torch.library.custom_op("deep_oversampling::limit_pull", mutates_args=())
+def _operator(fx: Tensor, limit: float) -> tuple[Tensor, Tensor]:
+    return fx.clone(), fx.clone()
+
+
+@_operator.register_fake
+def _(fx: Tensor, limit: float) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(fx), torch.empty_like(fx)
+
+
+@_operator.register_vmap
+def _(info: Any, in_dims: Any, fx: Tensor, limit: float) -> Any:
+    return _operator(fx.movedim(in_dims[0], 0), limit), (0, 0)
+
+
+_operator.register_autograd(
+    lambda ctx, from_g, from_f: (_arriving(from_g, from_f, ctx.limit), None),
+    setup_context=_LimitPull.setup_context,
+)

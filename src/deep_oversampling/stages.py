@@ -7,20 +7,24 @@ look at the network: Algorithm 1 embeds all samples with it to make the next tar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .augmentation import Augmentation
+from .engine import Engine
+from .errors import TrainingError
 from .history import History, Round, spread
 from .network import Network
+from .objectives import Objective
+from .presenting import Table
 from .seeding import Streams
-from .training import LastGood, Objective, Table, train_round
+from .training import LastGood, Trainer
 
-__all__ = ["Judge", "Stage", "sgd", "train_stages"]
+__all__ = ["Judge", "Member", "Stage", "sgd", "train_members", "train_stages"]
 
 Judge = Callable[[Network], dict[str, dict[str, float]]]  # -> group -> measure -> value
 
@@ -43,6 +47,17 @@ def sgd(parameters: Iterable[nn.Parameter]) -> Optimizer:
     return SGD(parameters, lr=0.01, momentum=0.9)
 
 
+@dataclass(eq=False)
+class Member:
+    """One of several trainings that go on at once."""
+
+    network: Network
+    stages: Iterator[Stage]
+    rng: Streams
+    history: History = field(default_factory=History)
+    error: TrainingError | None = None  # why it was lost; it has its weights from before that
+
+
 def train_stages(
     network: Network,
     stages: Iterator[Stage],
@@ -52,41 +67,91 @@ def train_stages(
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
     augment: Augmentation | None = None,
+    engine: Engine | None = None,
     judge: Judge | None = None,
     on_round: Callable[[Round], None] | None = None,
-    at_the_end: Callable[[History], None] | None = None,
 ) -> History:
     """Train stage by stage; where one goes wrong the weights from before it are put back."""
-    stepper = optimizer(network.parameters())
-    scheduler = schedule(stepper) if schedule else None
-    history, last_good = History(), LastGood(network)
-    with last_good:
-        start = time.perf_counter()  # what a stage is made of costs time as well
-        for t, stage in enumerate(stages):
-            if stage.starts_anew:
-                stepper.state.clear()
-            last_good.keep(f"round {t + 1} ({stage.task}-task)")
-            ell_g, ell_f = train_round(
-                network,
-                stage.table,
-                stage.objective,
-                stepper,
-                batch_size=max(1, batch_size // stage.images_per_row),
-                generator=rng("training", t),
-                augment=augment if stage.augmented else None,
-                images_per_row=stage.images_per_row,
-            )
-            if scheduler:
-                scheduler.step()
-            seconds = time.perf_counter() - start
+    member = Member(network, stages, rng)
+    train_members(
+        [member],
+        batch_size=batch_size,
+        optimizer=optimizer,
+        schedule=schedule,
+        augment=augment,
+        engine=engine,
+        judges=[judge] if judge else None,
+        on_round=on_round,
+    )
+    if member.error:
+        raise member.error
+    return member.history
+
+
+def train_members(
+    members: Sequence[Member],
+    *,
+    batch_size: int,
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
+    schedule: Callable[[Optimizer], LRScheduler] | None = None,
+    augment: Augmentation | None = None,
+    engine: Engine | None = None,
+    judges: Sequence[Judge] | None = None,
+    on_round: Callable[[Round], None] | None = None,  # of the first member
+) -> None:
+    """Train networks of one shape at once, stage by stage; each ends where it would end alone.
+
+    Their stages must be of the same kinds. One that is lost is left with its last good weights,
+    and the others go on.
+    """
+    trainer = Trainer([member.network for member in members], optimizer, engine=engine)
+    scheduler = schedule(trainer.optimizer) if schedule else None
+    good = [LastGood(member.network) for member in members]
+    t, start = 0, time.perf_counter()  # what a stage is made of costs time as well
+    while stages := _next_stages(members, good, t):
+        some = next(stage for stage in stages if stage)
+        if some.starts_anew:
+            trainer.optimizer.state.clear()
+        outcomes = trainer.train_round(
+            [stage.table if stage else None for stage in stages],
+            [(stage or some).objective for stage in stages],
+            batch_size=max(1, batch_size // some.images_per_row),
+            generators=[member.rng("training", t) for member in members],
+            augment=augment if some.augmented else None,
+            images_per_row=some.images_per_row,
+        )
+        if scheduler:
+            scheduler.step()
+        seconds = (time.perf_counter() - start) / len(members)
+        for e, (member, stage, outcome) in enumerate(zip(members, stages, outcomes, strict=True)):
+            if stage is None:
+                continue
+            if isinstance(outcome, TrainingError):
+                member.error = good[e].put_back(outcome)
+                continue
             if stage.embedded:
-                history.spreads.append(spread(*stage.embedded))
-            scores = judge(network) if judge else None
+                member.history.spreads.append(spread(*stage.embedded))
+            scores = judges[e](member.network) if judges else None
             presented = len(stage.table) * stage.images_per_row
-            history.rounds.append(Round(stage.task, presented, ell_g, ell_f, seconds, scores))
-            if on_round:
-                on_round(history.rounds[-1])
-            start = time.perf_counter()
-        if at_the_end:
-            at_the_end(history)
-    return history
+            member.history.rounds.append(Round(stage.task, presented, *outcome, seconds, scores))
+        if on_round and not members[0].error:
+            on_round(members[0].history.rounds[-1])
+        t, start = t + 1, time.perf_counter()
+    trainer.part()
+
+
+def _next_stages(
+    members: Sequence[Member], good: Sequence[LastGood], t: int
+) -> list[Stage | None]:  # None: the member is lost; nothing at all where all are done
+    stages: list[Stage | None] = []
+    for member, last in zip(members, good, strict=True):
+        stage = None
+        if member.error is None:
+            try:
+                stage = next(member.stages, None)
+            except TrainingError as error:
+                member.error = last.put_back(error)
+        if stage:
+            last.keep(f"round {t + 1} ({stage.task}-task)")
+        stages.append(stage)
+    return stages if any(stages) else []

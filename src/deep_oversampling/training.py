@@ -1,146 +1,170 @@
-"""Single-task and multi-task training: two objectives, one loop, the only optimizer.step()."""
+"""One loop for both tasks, for one network or for E of them: the only optimizer.step()."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
+from torch.optim import Optimizer
 
 from .augmentation import Augmentation
+from .engine import Engine
 from .errors import TrainingError
-from .losses import (
-    Loss,
-    classifier_loss,
-    embedding_loss,
-    entropy,
-    proximity,
-    squared_errors,
-    with_live_self,
-)
 from .network import Network
-from .oversampling import MicroClusters
-from .pull import limit_pull
-from .samples import Samples
+from .objectives import Objective
+from .presenting import Chunk, Presentation, Table
+from .replaying import Replay, one_by_one
 from .seeding import isolated
+from .stacking import Stack
+from .trees import joined
 
-__all__ = [
-    "LastGood",
-    "Objective",
-    "Table",
-    "batches",
-    "multi_task",
-    "single_task",
-    "train_round",
-]
+__all__ = ["LastGood", "Trainer"]
 
 
-class Table(Protocol):
-    """What a round presents: 𝒳 (Samples) or 𝒵′ (Overloaded); indexing gives a batch."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: Tensor) -> Any: ...
-
-
-# -> ℓ_g (b,), λℓ_f (b,) and, if a batch's mean is to be a weighted one, weights (b,)
-Objective = Callable[[Network, Any], tuple[Tensor, ...]]
-
-
-def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tuple[Tensor, Tensor]:
-    """ℓ(x, y) = ℋ(g(f(x)), y), and no embedding loss."""
-    ell = loss(network(batch.x), batch.y)
-    return ell, torch.zeros_like(ell)
-
-
-def multi_task(pull: float, limit: float | None, *, loss: Loss = entropy) -> Objective:
-    """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
-
-    def objective(network: Network, z: MicroClusters) -> tuple[Tensor, Tensor]:
-        fx = network.embed(z.x)
-        to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit)
-        errors = squared_errors(to_f, with_live_self(to_f, z.v)) / z.variance
-        logits = network.classifier(with_live_self(to_g, z.v).flatten(0, 1))
-        labels = z.y.repeat_interleave(z.v.shape[1])
-        entropies = loss(logits, labels).view_as(errors)
-        ell_g = classifier_loss(proximity(errors, z.w, z.mask), entropies)
-        return ell_g, pull * embedding_loss(errors, z.w)
-
-    return objective
-
-
-def batches(
-    size: int, batch_size: int, generator: Generator
-) -> tuple[Tensor, Tensor]:  # (steps, b) rows, (steps, b) which of them count
-    """Every row once, in random order, in batches of one shape: the last is padded, masked.
-
-    >>> rows, present = batches(5, 2, torch.Generator())
-    >>> rows.shape, present.sum().item(), sorted(rows[present].tolist())
-    (torch.Size([3, 2]), 5, [0, 1, 2, 3, 4])
-    """
-    steps = -(-size // batch_size)
-    order = torch.randperm(size, generator=generator)
-    padded = order.repeat(-(-batch_size // size) + 1)[: steps * batch_size]
-    present = torch.arange(steps * batch_size) < size
-    return padded.view(steps, batch_size), present.view(steps, batch_size)
-
-
-def train_round(
-    network: Network,
-    table: Table,
-    objective: Objective,
-    optimizer: torch.optim.Optimizer,
-    *,
-    batch_size: int,
-    generator: Generator,
-    augment: Augmentation | None = None,
-    images_per_row: int = 1,
-) -> tuple[float, float]:
-    """Present every row of the table once; the means of ℓ_g and λℓ_f over the round.
-
-    With ``augment`` every presentation of a sample is a changed copy of its own.
+class Trainer:
+    """Trains a network, or a stack of E of them at once; the only optimizer.step().
 
     A step is a function of parameters, batch and draws alone: shapes are fixed and nothing is
-    read back from the device until the round is over. Only then a loss or weight that is not
-    finite is found; the error says at which step it began.
+    read back from the device until a round is over. So it can be recorded and replayed.
     """
-    rows, present = (t.to(network.device) for t in batches(len(table), batch_size, generator))
-    share = present / present.sum(1, keepdim=True)  # of each row in its batch's mean
-    losses = torch.empty(len(rows), 2, device=network.device)
-    network.train()
-    with isolated(generator):
-        draws = augment.draws if augment else 0
-        u = torch.rand(len(rows), images_per_row * batch_size, draws, generator=generator)
-        u = u.to(network.device)
-        for step in range(len(rows)):
-            batch = table[rows[step]]
-            if augment:
-                batch = batch.with_x(augment(batch.x, u[step]))
-            optimizer.zero_grad()
-            ell_g, ell_f, *weights = objective(network, batch)
-            part = share[step]
-            if weights:  # the mean of the rows that are no padding, by their weights
-                part = part * weights[0] / (part * weights[0]).sum()
-            ell = (torch.stack([ell_g, ell_f]) * part).sum(1)
-            ell.sum().backward()
-            optimizer.step()
-            losses[step] = ell.detach()
-    network.eval()
-    _check_finite(network, losses)
-    mean = (losses * (present.sum(1, keepdim=True) / present.sum())).sum(0)
-    return float(mean[0]), float(mean[1])
 
+    def __init__(
+        self,
+        networks: Sequence[Network],
+        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
+        *,
+        engine: Engine | None = None,
+    ) -> None:
+        self.networks, self._engine = list(networks), engine or Engine()
+        self._stack = Stack(self.networks)
+        self.optimizer = optimizer(self._stack.parameters())
+        self._replay = Replay(self._step)
+        self._losses = self._engine.compiled(self._stack.losses)
+        if self.networks[0].device.type == "cuda":
+            _for_replays(self.optimizer)
 
-def _check_finite(network: Network, losses: Tensor) -> None:
-    bad = ~losses.isfinite().all(1)
-    broken = not all(bool(p.isfinite().all()) for p in network.parameters())
-    if bool(bad.any()) or broken:
-        step = int(bad.long().argmax()) + 1 if bool(bad.any()) else len(losses)
-        raise TrainingError(
-            f"the loss must stay finite, found NaN or infinity at step {step} of {len(losses)}; "
-            "lower the learning rate, the pull λ or its limit"
+    def train_round(
+        self,
+        tables: Sequence[Table | None],  # None: the member is left as it is
+        objectives: Sequence[Objective],
+        *,
+        batch_size: int,
+        generators: Sequence[Generator],
+        augment: Augmentation | None = None,
+        images_per_row: int = 1,
+    ) -> list[tuple[float, float] | TrainingError]:
+        """Present every row of the tables once; each member's means of ℓ_g and λℓ_f, or its end.
+
+        With ``augment`` every presentation of a sample is a changed copy of its own. A loss or
+        weight that is not finite is found when the round is over; the error says at which step
+        it began.
+        """
+        device = self.networks[0].device
+        presentation = Presentation(
+            tables,
+            batch_size=batch_size,
+            generators=generators,
+            augment=augment,
+            images_per_row=images_per_row,
+            device=device,
         )
+        objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
+        losses, rows = [], []
+        self._stack.train()
+        with isolated(generators[0]):
+            for chunk in presentation:
+                losses.append(self._run(objective, chunk))
+                rows.append((chunk.share > 0).sum(2))
+        self._stack.eval()
+        return self._outcomes(torch.cat(losses), torch.cat(rows), presentation.steps)
+
+    def _run(self, objective: Objective, chunk: Chunk) -> Tensor:  # (steps, E, 2)
+        if not self._engine.replay:
+            return one_by_one(self._step, objective, chunk)
+        groups = self.optimizer.param_groups
+        numbers = [tuple((k, v) for k, v in g.items() if k != "params") for g in groups]
+        return self._replay.run(objective, chunk, kind=repr(numbers))
+
+    def _step(
+        self,
+        objective: Objective,  # trees of (E, …)
+        batch: Any,
+        share: Tensor,  # (E, b)
+        awake: Tensor | None,  # (E,)
+    ) -> Tensor:  # (E, 2)
+        """Forward, backward and an update of all that are awake."""
+        kept = [] if awake is None else [(tensor, tensor.clone()) for tensor in self._changing()]
+        self.optimizer.zero_grad()
+        with self._engine.precision(share.device):
+            ell_g, ell_f, *weights = self._losses(objective, batch)
+        if weights:  # the mean of the rows that are no padding, by their weights
+            share = share * weights[0] / (share * weights[0]).sum(1, keepdim=True)
+        ell = (torch.stack([ell_g, ell_f], 2) * share.unsqueeze(2)).sum(1)
+        ell.sum().backward()
+        self.optimizer.step()
+        for tensor, before in kept:
+            there = awake.view(-1, *[1] * (tensor.ndim - 1))  # type: ignore[union-attr]
+            tensor.copy_(torch.where(there, tensor, before))
+        return ell.detach()
+
+    def _changing(self) -> list[Tensor]:
+        """All that a step changes, a slice for every member."""
+        stack = self._stack
+        states = [value for state in self.optimizer.state.values() for value in state.values()]
+        states = [value for value in states if value is not None]
+        if not all(isinstance(value, Tensor) and value.ndim for value in states):
+            raise TrainingError(
+                "networks that take different numbers of steps can only be trained at once by an "
+                f"optimiser that does not count them, found {type(self.optimizer).__name__}; use "
+                "SGD or train them one after the other"
+            )
+        return [*(p.data for p in stack.parameters()), *stack.buffers(), *states]
+
+    def _outcomes(
+        self,
+        losses: Tensor,  # (steps, E, 2)
+        rows: Tensor,  # (steps, E)  that counted
+        steps: Sequence[int],
+    ) -> list[tuple[float, float] | TrainingError]:
+        bad = (~losses.isfinite().all(2) & (rows > 0)).cpu()
+        sums = (losses * rows.unsqueeze(2)).masked_fill(rows.unsqueeze(2) == 0, 0.0).sum(0)
+        means = (sums / rows.sum(0).clamp(min=1).unsqueeze(1)).tolist()
+        broken = (~self._finite()).tolist()
+        found: list[tuple[float, float] | TrainingError] = []
+        for e, (ell_g, ell_f) in enumerate(means):
+            if broken[e] or bool(bad[:, e].any()):
+                step = int(bad[:, e].long().argmax()) + 1 if bool(bad[:, e].any()) else steps[e]
+                found.append(
+                    TrainingError(
+                        f"the loss must stay finite, found NaN or infinity at step {step} of "
+                        f"{steps[e]}; lower the learning rate, the pull λ or its limit"
+                    )
+                )
+            else:
+                found.append((ell_g, ell_f))
+        return found
+
+    def _finite(self) -> Tensor:  # (E,)
+        parameters = self._stack.parameters()
+        if len(self.networks) == 1:
+            return torch.stack([p.isfinite().all() for p in parameters]).all().unsqueeze(0)
+        return torch.stack([p.isfinite().flatten(1).all(1) for p in parameters]).all(0)
+
+    def part(self) -> None:
+        """The networks for themselves again, when all is done."""
+        self._stack.part()
+
+
+def _for_replays(optimizer: Optimizer) -> None:
+    """Adam and its kin must be told that they are recorded; one kernel for all is the fastest."""
+    for group in optimizer.param_groups:
+        if "capturable" in group:
+            group["capturable"] = True
+        if "fused" in group and group["fused"] is None and group["foreach"] is None:
+            group["fused"] = True
 
 
 class LastGood:
@@ -153,12 +177,9 @@ class LastGood:
     def keep(self, place: str) -> None:
         self._weights, self._place = copy.deepcopy(self._network.state_dict()), place
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TrainingError):
-            self._network.load_state_dict(self._weights)
-            raise TrainingError(
-                f"{self._place}: {error} (the network has its weights from before that again)"
-            ) from None
+    def put_back(self, error: TrainingError) -> TrainingError:
+        """Undo, and say so."""
+        self._network.load_state_dict(self._weights)
+        return TrainingError(
+            f"{self._place}: {error} (the network has its weights from before that again)"
+        )

@@ -46,6 +46,8 @@ class View:
     def __getitem__(self, key: Tensor | NDArray[Any] | slice | int) -> Tensor:
         if isinstance(key, Integral) or (isinstance(key, Tensor | np.ndarray) and key.ndim == 0):
             return self[torch.tensor([int(key)])][0]
+        if isinstance(key, Tensor) and key.ndim > 1:  # rows of several batches
+            return self[key.flatten()].view(*key.shape, *self.shape[1:])
         picked = self.select(key)
         x = picked.stored[picked.rows]
         return x if picked.change is None else picked.change(x, picked.u)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICC
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,14 +22,14 @@ __all__ = ["FOCAL", "focal"]
 
 def focal(gamma: float = 2.0) -> Loss:
     """(1 − p_y)^γ · −log p_y; γ = 0 is the cross-entropy."""
+    return partial(_focal, gamma=gamma)
 
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        ell = cross_entropy(logits, labels, reduction="none")
-        # 1 − p; not 0, where its power has no slope if γ < 1
-        wrong = -torch.expm1(-ell).clamp(max=-torch.finfo(ell.dtype).tiny)
-        return wrong**gamma * ell
 
-    return loss
+def _focal(logits: Tensor, labels: Tensor, *, gamma: float) -> Tensor:
+    ell = cross_entropy(logits, labels, reduction="none")
+    # 1 − p; not 0, where its power has no slope if γ < 1
+    wrong = -torch.expm1(-ell).clamp(max=-torch.finfo(ell.dtype).tiny)
+    return wrong**gamma * ell
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, normalize
@@ -33,13 +34,13 @@ def ldam(
     """ℋ after the logit of the sample's own class lost s·Δ_y, Δ_j ∝ m_j^(−1/4)."""
     margins = counts.cpu().clamp(min=1).double() ** -0.25
     margins = scale * largest * margins / margins.max()
+    return partial(_behind, margins=margins)
 
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        margin = margins.to(logits)[labels].unsqueeze(1)
-        behind = logits.scatter_add(1, labels.unsqueeze(1), -margin)
-        return cross_entropy(behind, labels, reduction="none")
 
-    return loss
+def _behind(logits: Tensor, labels: Tensor, *, margins: Tensor) -> Tensor:
+    margin = margins.to(logits)[labels].unsqueeze(1)
+    behind = logits.scatter_add(1, labels.unsqueeze(1), -margin)
+    return cross_entropy(behind, labels, reduction="none")
 
 
 class CosineHead(nn.Module):

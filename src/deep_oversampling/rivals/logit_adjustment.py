@@ -7,6 +7,7 @@ softmax of Ren et al., NeurIPS 2020.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,11 +25,11 @@ def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
     """ℋ of the logits plus τ log π, π the classes' shares of the training set."""
     shares = counts.cpu().double() / counts.sum().cpu()
     offset = tau * shares.clamp(min=torch.finfo(torch.float32).tiny).log()
+    return partial(_adjusted, offset=offset)
 
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return cross_entropy(logits + offset.to(logits), labels, reduction="none")
 
-    return loss
+def _adjusted(logits: Tensor, labels: Tensor, *, offset: Tensor) -> Tensor:
+    return cross_entropy(logits + offset.to(logits), labels, reduction="none")
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:

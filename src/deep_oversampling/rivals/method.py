@@ -9,11 +9,11 @@ from functools import partial
 from ..losses import Loss
 from ..metrics import Report, measure
 from ..network import Network, predict
+from ..objectives import Objective, single_task
 from ..plan import Plan
 from ..samples import Samples
 from ..seeding import Streams
 from ..stages import Stage
-from ..training import Objective, single_task
 
 __all__ = [
     "Contest",

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ..losses import Loss, entropy
 from ..network import Network
+from ..objectives import Objective
 from ..stages import Stage
-from ..training import Objective
 from .method import Contest, Method, Training
 from .tables import Mixed, MixedBatch
 

@@ -54,7 +54,7 @@ class Quintuplets:
         return len(self.index)
 
     def __getitem__(self, rows: Tensor) -> Group:
-        x = self.samples.x[self.index[rows].flatten()]
+        x = self.samples.x[self.index[rows].flatten(-2)]
         return Group(x, 5, self.counts[rows])
 
 

@@ -14,11 +14,11 @@ import torch
 
 from ..errors import InputError
 from ..network import Network
+from ..objectives import single_task
 from ..plan import Plan
 from ..samples import Samples
 from ..seeding import Streams
 from ..stages import Stage
-from ..training import single_task
 from .method import Contest, Method, Training, passes
 
 __all__ = ["SMOTE_PIXELS", "with_smote"]

@@ -66,7 +66,7 @@ class Triplets:
         return len(self.index)
 
     def __getitem__(self, rows: Tensor) -> Group:
-        return Group(self.samples.x[self.index[rows].flatten()], 3)
+        return Group(self.samples.x[self.index[rows].flatten(-2)], 3)
 
 
 def triplet_objective(network: Network, batch: Group) -> tuple[Tensor, Tensor]:

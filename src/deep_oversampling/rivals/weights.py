@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import torch
+from functools import partial
+
 from torch import Tensor
 
 from ..losses import Loss, entropy
 from ..network import Network
+from ..objectives import Objective, single_task
 from ..samples import Samples
-from ..training import Objective
 
 __all__ = ["effective_number", "inverse_frequency", "weighted"]
 
@@ -19,12 +20,14 @@ def weighted(weights: Tensor, loss: Loss = entropy) -> Objective:  # (n,)
     Divided by the number of rows instead of by their weights, a single rare sample would make a
     step sixty times as long as the others at p = .99, and training is lost.
     """
+    return partial(_weighted, weights=weights, loss=loss)
 
-    def objective(network: Network, batch: Samples) -> tuple[Tensor, ...]:
-        ell = loss(network(torch.as_tensor(batch.x)), batch.y)
-        return ell, torch.zeros_like(ell), weights.to(ell)[batch.y]
 
-    return objective
+def _weighted(
+    network: Network, batch: Samples, *, weights: Tensor, loss: Loss
+) -> tuple[Tensor, ...]:
+    ell, nothing = single_task(network, batch, loss=loss)
+    return ell, nothing, weights.to(ell)[batch.y]
 
 
 def inverse_frequency(counts: Tensor) -> Tensor:  # (n,) -> (n,)

@@ -1,0 +1,56 @@
+"""What a step asks of a network: ℓ in single-task training, ℓ′_g + λℓ′_f in multi-task training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from .losses import (
+    Loss,
+    classifier_loss,
+    embedding_loss,
+    entropy,
+    proximity,
+    squared_errors,
+    with_self,
+)
+from .network import Network
+from .oversampling import MicroClusters
+from .pull import limit_pull
+from .samples import Samples
+
+__all__ = ["Objective", "multi_task", "single_task"]
+
+# -> ℓ_g (b,), λℓ_f (b,) and, if a batch's mean is to be a weighted one, weights (b,)
+Objective = Callable[[Network, Any], tuple[Tensor, ...]]
+
+
+def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tuple[Tensor, Tensor]:
+    """ℓ(x, y) = ℋ(g(f(x)), y), and no embedding loss."""
+    ell = loss(network(batch.x), batch.y)
+    return ell, torch.zeros_like(ell)
+
+
+def multi_task(pull: float, limit: float | None, *, loss: Loss = entropy) -> Objective:
+    """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
+    return partial(_multi_task, pull=pull, limit=limit, loss=loss)
+
+
+def _multi_task(
+    network: Network, z: MicroClusters, *, pull: float, limit: float | None, loss: Loss
+) -> tuple[Tensor, Tensor]:
+    fx = network.embed(z.x)
+    to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit)
+    c, k, _ = z.v.shape  # the first c rows have neighbours, K each
+    errors = with_self(squared_errors(to_f[:c], z.v) / z.variance)  # (c, K+1)
+    own = loss(network.classifier(to_g), z.y)
+    others = loss(network.classifier(z.v.flatten(0, 1)), z.y[:c].repeat_interleave(k))
+    rho = proximity(errors, z.w, z.mask)
+    ell_g = classifier_loss(own[:c], rho, others.view(c, k))
+    ell_f = pull * embedding_loss(errors, z.w)
+    return torch.cat([ell_g, own[c:]]), pad(ell_f, (0, len(z.y) - c))

@@ -1,0 +1,170 @@
+"""A round's batches, gathered many steps at a time, for one training or for E of them at once.
+
+A step is a few microseconds of arithmetic on a GPU, so what can be done for many steps in one go
+(gathering rows, augmenting images) is not done in the step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Generator, Tensor
+
+from .augmentation import Augmentation
+from .oversampling import Overloaded
+from .trees import changed, joined, leaves
+
+__all__ = ["Chunk", "Presentation", "Table", "batches"]
+
+_ROOM = 2**25  # bytes of a chunk
+_STEPS = 128  # of a chunk at most
+_GRAIN = 4  # c, the rows with neighbours, is a multiple of it
+
+
+class Table(Protocol):
+    """What a round presents: 𝒳 (Samples) or 𝒵′ (Overloaded).
+
+    Indexing with rows (…, b) gives the batches: a dataclass whose tensors all begin with (…).
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Tensor) -> Any: ...
+
+
+def batches(
+    size: int, batch_size: int, generator: Generator
+) -> tuple[Tensor, Tensor]:  # (steps, b) rows, (steps, b) which of them count
+    """Every row once, in random order, in batches of one shape: the last is padded, masked.
+
+    >>> rows, present = batches(5, 2, torch.Generator())
+    >>> rows.shape, present.sum().item(), sorted(rows[present].tolist())
+    (torch.Size([3, 2]), 5, [0, 1, 2, 3, 4])
+    """
+    steps = -(-size // batch_size)
+    order = torch.randperm(size, generator=generator)
+    padded = order.repeat(-(-batch_size // size) + 1)[: steps * batch_size]
+    present = torch.arange(steps * batch_size) < size
+    return padded.view(steps, batch_size), present.view(steps, batch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """The batches of some steps."""
+
+    batch: Any  # a tree of (steps, E, …)
+    share: Tensor  # (steps, E, b)  of each row in its batch's mean; 0: padding
+    awake: Tensor | None  # (E,)  members whose round is not over; None: all
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+
+class Presentation:
+    """Every member's table once, in an order of its own; all draws are made here, on the CPU.
+
+    ``tables[e]`` is None for a member that sits this round out.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Table | None],
+        *,
+        batch_size: int,
+        generators: Sequence[Generator],
+        augment: Augmentation | None = None,
+        images_per_row: int = 1,
+        device: torch.device,
+    ) -> None:
+        self._augment, images = augment, images_per_row * batch_size
+        some = next(table for table in tables if table is not None)
+        rows, present, u = [], [], []
+        for table, generator in zip(tables, generators, strict=True):
+            drawn = batches(len(table or some), batch_size, generator)
+            steps = len(drawn[0]) if table is not None else 0
+            draws = augment.draws if augment else 0
+            u.append(torch.rand(steps, images, draws, generator=generator))
+            rows.append(drawn[0][:steps])
+            present.append(drawn[1][:steps])
+        self.steps = [len(each) for each in rows]
+        self.rows = [int(each.sum()) for each in present]
+        self._tables, rows, present = _neighbours_first(
+            [t or some for t in tables], rows, present, batch_size
+        )
+        whole = max(self.steps)  # those who are done earlier wait, with rows that do not count
+        self._indices = [_longer(each, whole).to(device) for each in rows]
+        self._u = [_longer(each, whole).to(device) for each in u]
+        there = torch.stack([_longer(each, whole) for each in present], 1)
+        self._share = (there / there.sum(2, keepdim=True).clamp(min=1)).to(device)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        one = sum(t.numel() * t.element_size() for t in leaves(self._gathered(slice(0, 1))))
+        size = max(1, min(_STEPS, _ROOM // max(one, 1)))
+        counts = torch.tensor(self.steps)
+        start = 0
+        for end in sorted(set(self.steps) - {0}):  # from end to end the same members are awake
+            awake = None if end <= int(counts.min()) else (counts >= end).to(self._share.device)
+            for first in range(start, end, size):
+                steps = slice(first, min(first + size, end))
+                yield Chunk(self._gathered(steps), self._share[steps], awake)
+            start = end
+
+    def _gathered(self, steps: slice) -> Any:
+        parts = []
+        for table, rows, u in zip(self._tables, self._indices, self._u, strict=True):
+            batch = table[rows[steps]]
+            if self._augment:
+                flat = self._augment(batch.x.flatten(0, 1), u[steps].flatten(0, 1))
+                batch = batch.with_x(flat.view_as(batch.x))
+            parts.append(batch)
+        if len(parts) == 1:
+            return changed(parts[0], lambda tensor: tensor.unsqueeze(1))
+        return joined(parts, _side_by_side)
+
+
+def _expected(share: float, batch_size: int) -> int:
+    """Four deviations above the mean: no batch has more, so the rounds have one shape."""
+    most = share * batch_size + 4 * math.sqrt(share * (1 - share) * batch_size)
+    return min(batch_size, _GRAIN * math.ceil(most / _GRAIN))
+
+
+def _neighbours_first(
+    tables: list[Table], rows: list[Tensor], present: list[Tensor], batch_size: int
+) -> tuple[list[Table], list[Tensor], list[Tensor]]:
+    """Batches of 𝒵′ with the rows that have neighbours first, and no room for others' neighbours.
+
+    Most rows are majority samples with k_j = 0. The order within a batch means nothing.
+    """
+    found = [table for table in tables if isinstance(table, Overloaded)]
+    if len(found) < len(tables):
+        return tables, rows, present
+    most = 0
+    for e, table in enumerate(found):
+        has_neighbours = table.has_neighbours.cpu()
+        most = max(most, _expected(float(has_neighbours.float().mean()), batch_size))
+        crowded = has_neighbours[rows[e]]
+        order = crowded.long().argsort(dim=1, descending=True, stable=True)
+        rows[e], present[e] = rows[e].gather(1, order), present[e].gather(1, order)
+        most = max(most, int(crowded.sum(1).max()) if len(crowded) else 0)
+    return [replace(table, heads=most) for table in found], rows, present
+
+
+def _longer(tensor: Tensor, steps: int) -> Tensor:
+    """Filled up with zeros: row 0, which is there in every table, and which does not count."""
+    more = tensor.new_zeros(steps - len(tensor), *tensor.shape[1:])
+    return torch.cat([tensor, more]) if len(more) else tensor
+
+
+def _side_by_side(tensors: list[Tensor]) -> Tensor:  # E times (steps, …) -> (steps, E, …)
+    """Members may differ in K: the shorter are padded, as their masks say."""
+    if all(tensor.shape == tensors[0].shape for tensor in tensors):
+        return torch.stack(tensors, 1)
+    shape = [max(sizes) for sizes in zip(*(tensor.shape for tensor in tensors), strict=True)]
+    padded = tensors[0].new_zeros(shape[0], len(tensors), *shape[1:])
+    for e, tensor in enumerate(tensors):
+        there = tuple(slice(size) for size in tensor.shape[1:])
+        padded[:, e][(slice(None), *there)] = tensor
+    return padded

@@ -1,0 +1,156 @@
+"""E networks of one shape as one: the same step for all of them, each on a batch of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.functional import pad
+
+from .errors import InputError
+from .network import Network
+from .trees import changed, leaves
+
+__all__ = ["Stack"]
+
+_MOST_COLUMNS = 2**21  # numbers, of each network: 8 MiB
+
+
+class Stack:
+    """Parameters and buffers of E networks, (E, …), of which every network keeps its own slice.
+
+    The networks' own tensors become views of the stacked ones, so whoever looks at a network
+    while the stack is trained (to embed the samples, to judge it) sees it as it is now; `part`
+    gives them tensors of their own again. A stack of one is the network itself.
+    """
+
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self.networks = list(networks)
+        self._stacked: dict[str, Tensor] = {}
+        if len(self.networks) == 1:
+            self._asked = _Asked(self.networks[0])
+            return
+        self._asked = _Asked(_by_products(self.networks[0]))
+        _check_alike(self.networks)
+        states = [_tensors(network) for network in self.networks]
+        for name, first in states[0].items():
+            tensor = torch.stack([state[name].detach() for state in states])
+            for e, state in enumerate(states):
+                state[name].data = tensor[e]
+            if isinstance(first, nn.Parameter):
+                tensor = nn.Parameter(tensor, requires_grad=first.requires_grad)
+            self._stacked[name] = tensor
+
+    def __len__(self) -> int:
+        return len(self.networks)
+
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimiser steps on: (E, …), or those of the only network."""
+        if len(self) == 1:
+            return list(self.networks[0].parameters())
+        return [tensor for tensor in self._stacked.values() if isinstance(tensor, nn.Parameter)]
+
+    def buffers(self) -> list[Tensor]:
+        """What training changes beside them: the statistics of batch norm."""
+        return [t for t in self._stacked.values() if not isinstance(t, nn.Parameter)]
+
+    def losses(self, objective: Any, batch: Any) -> tuple[Tensor, ...]:
+        """What the objective says, (E, b) each, of trees whose tensors are (E, …)."""
+        asked = (objective, batch)
+        if len(self) == 1:
+            return tuple(ell.unsqueeze(0) for ell in self._asked(*changed(asked, itemgetter(0))))
+
+        def of_one(state: dict[str, Tensor], tensors: list[Tensor]) -> tuple[Tensor, ...]:
+            own = iter(tensors)
+            given = changed(asked, lambda _: next(own))
+            return tuple(functional_call(self._asked, state, given))
+
+        state = {f"network.{name}": tensor for name, tensor in self._stacked.items()}
+        # dropout: each its own
+        found: tuple[Tensor, ...] = vmap(of_one, randomness="different")(state, leaves(asked))
+        return found
+
+    def part(self) -> None:
+        """Every network for itself again."""
+        if len(self) > 1:
+            for network in self.networks:
+                for tensor in _tensors(network).values():
+                    tensor.data = tensor.data.clone()
+
+    def train(self) -> None:
+        for network in (*self.networks, self._asked):
+            network.train()
+
+    def eval(self) -> None:
+        for network in (*self.networks, self._asked):
+            network.eval()
+
+
+class _Asked(nn.Module):
+    """The objective as a module, so that ``functional_call`` can give it other parameters."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, objective: Any, batch: Any) -> tuple[Tensor, ...]:
+        return tuple(objective(self.network, batch))
+
+
+class _Products(nn.Conv2d):
+    """A convolution as a product of matrices.
+
+    In a stack a convolution becomes one with E groups, for which a GPU has slow kernels; E small
+    products are faster while the columns, every patch of the input, are few.
+    """
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        columns = self._columns(input)
+        if columns.numel() > _MOST_COLUMNS:
+            grouped: Tensor = super()._conv_forward(input, weight, bias)
+            return grouped
+        _, _, _, b, height, width = columns.shape  # (c, k, k, b, h, w)
+        product = weight.flatten(1) @ columns.reshape(weight[0].numel(), -1)
+        product = product if bias is None else product + bias.unsqueeze(1)
+        found: Tensor = product.view(-1, b, height, width).transpose(0, 1)
+        return found
+
+    def _columns(self, x: Tensor) -> Tensor:
+        patches = pad(x, self._reversed_padding_repeated_twice)
+        for axis, size, step in zip((2, 3), self.kernel_size, self.stride, strict=True):
+            patches = patches.unfold(axis, size, step)
+        return patches.permute(1, 4, 5, 0, 2, 3)
+
+
+def _is_plain(layer: nn.Conv2d) -> bool:
+    """Of one group and many channels: a stack of one-channel layers is depthwise, which is fast."""
+    dense = layer.groups == 1 and layer.dilation == (1, 1) and layer.in_channels > 1
+    return dense and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+
+
+def _by_products(network: Network) -> Network:
+    """A twin, for other parameters than its own, that computes small convolutions as products."""
+    twin = copy.deepcopy(network)
+    for module in twin.modules():
+        if type(module) is nn.Conv2d and _is_plain(module):
+            module.__class__ = _Products
+    return twin
+
+
+def _tensors(network: Network) -> dict[str, Tensor]:
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+def _check_alike(networks: Sequence[Network]) -> None:
+    """Of the same layers and shapes; the values may differ."""
+    shapes = [{name: t.shape for name, t in _tensors(one).items()} for one in networks]
+    if any(shape != shapes[0] for shape in shapes) or len({str(one) for one in networks}) > 1:
+        raise InputError(
+            "networks must be of one shape to be trained at once, found different ones; make them "
+            "with the same function and other seeds"
+        )
