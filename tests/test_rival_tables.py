@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from deep_oversampling import Samples, View
-from deep_oversampling.rivals.tables import Mixed, Redrawn, class_balanced, one_of
+from deep_oversampling.rivals.tables import Joined, Mixed, Redrawn, class_balanced, one_of
 from deep_oversampling.rivals.triplet import Triplets
 from toy import blobs, generator
 
@@ -45,6 +45,60 @@ def test_redrawn_rows_are_the_samples_of_the_index(how: str) -> None:
         assert torch.equal(batch.x[i], samples.x[row])
         assert batch.y[i] == samples.y[row]
     assert batch.n == samples.n
+
+
+# Joined
+
+
+def joined(how: str, m: int = 7, made: int = 4) -> tuple[Joined, Samples]:
+    """Pictures of bytes, some of them made; and all of them in one piece."""
+    x = torch.arange(3 * 2 * 2 * (m + made)).view(-1, 3, 2, 2).to(torch.uint8)
+    whole = Samples(x, torch.arange(m + made) % 3, "abc")
+    first, rest = (whole[rows] for rows in (torch.arange(m), torch.arange(m, m + made)))
+    if how == "changed view":
+        u = torch.arange(m)[:, None].to(torch.uint8)
+        x = View(first.x - u.view(-1, 1, 1, 1), torch.arange(m), plus, u)
+        return Joined(first.with_x(x), rest), whole
+    return Joined(stored(first, how), rest), whole
+
+
+def plus(x: Tensor, u: Tensor) -> Tensor:  # (b, c, h, w), (b, 1)
+    return x + u.view(-1, 1, 1, 1)
+
+
+every_storage = pytest.mark.parametrize("how", ["tensor", "view", "changed view"])
+
+
+@every_storage
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)], ids=str)
+def test_joined_is_one_set_whatever_the_shape_of_the_rows(how: str, shape: tuple[int, ...]) -> None:
+    table, whole = joined(how)
+    rows = torch.randint(len(whole), (*shape, 30), generator=generator())
+    batch = table[rows]
+    assert len(table) == len(whole) == 11
+    assert batch.x.dtype == torch.uint8
+    assert batch.x.shape == (*shape, 30, 3, 2, 2)
+    assert torch.equal(batch.x, whole.x[rows])
+    assert torch.equal(batch.y, whole.y[rows])
+    assert batch.classes == whole.classes
+
+
+@storages
+@pytest.mark.parametrize("rows", [[0, 6], [7, 10], [6, 7]], ids=["stored", "made", "both"])
+def test_joined_begins_and_ends_where_it_should(how: str, rows: list[int]) -> None:
+    table, whole = joined(how)
+    assert torch.equal(table[torch.tensor(rows)].x, whole.x[rows])
+
+
+@storages
+def test_joined_reads_nothing_back_from_the_device(how: str) -> None:
+    """On the meta device there is nothing to be read: shapes alone must do."""
+    table, _ = joined(how)
+    there = Joined(table.samples.to("meta"), table.made.to("meta"))
+    batch = there[torch.zeros(2, 5, dtype=torch.long, device="meta")]
+    assert batch.x.device.type == batch.y.device.type == "meta"
+    assert batch.x.shape == (2, 5, 3, 2, 2)
+    assert batch.y.shape == (2, 5)
 
 
 # one_of and class_balanced
