@@ -222,7 +222,20 @@ def test_dos_without_neighbours_and_copies_is_the_cnn() -> None:
 
 def test_dos_without_neighbours_is_random_over_sampling() -> None:
     plan = contest().plan.without_neighbours()
-    assert torch.equal(trained(METHODS["dos"], contest(plan=plan)).weights, of("ros").weights)
+    ours, theirs = trained(METHODS["dos"], contest(plan=plan)), of("ros")
+    for multi, single in zip(ours.stages, theirs.stages, strict=True):
+        rows = torch.arange(len(multi.table))
+        assert torch.equal(multi.table[rows].x, single.table[rows].x)
+    close(ours.weights, theirs.weights, rtol=1e-5, atol=1e-6)
+
+
+def test_random_over_sampling_needs_no_embedding() -> None:
+    """An embedder that has collapsed to a point: there are no neighbours to search for."""
+    network = small()
+    for parameter in network.embedder.parameters():
+        parameter.data.zero_()
+    assert trained(METHODS["ros"], contest(), network).weights.isfinite().all()
+    assert {stage.task for stage in of("ros").stages} == {"single"}
 
 
 @pytest.mark.parametrize("name", ["smote", "ros", "weights", "class-balanced", "logit-adjustment"])
