@@ -6,12 +6,12 @@ Rebalanced Mixup, ECCV workshops 2020: where one class is much rarer, the label 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from ..losses import Loss, entropy
+from ..losses import entropy
 from ..network import Network
 from ..stages import Stage
 from ..training import Objective
@@ -20,16 +20,16 @@ from .tables import Mixed, MixedBatch
 
 __all__ = ["MIXUP", "REMIX", "mixup", "remix"]
 
-
-ALPHA = 1.0  # of Beta(α, α), as in both publications' CIFAR experiments
-
-
-def mixup(loss: Loss = entropy) -> Objective:
-    """The loss for both labels, in the shares of the images."""
-    return _mixing(lambda share, y, other: share, loss)
+# share of the image (b,), its label (b,), that of its partner (b,) -> share of its label (b,)
+LabelShare = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5, loss: Loss = entropy) -> Objective:
+def mixup() -> Objective:
+    """ℋ for both labels, in the shares of the images."""
+    return _mixing(lambda share, y, other: share)
+
+
+def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5) -> Objective:
     """As mixup, but the label is that of a class κ times rarer, if its image has above 1 − τ.
 
     With shares λ of image i and 1 − λ of image j: λ_y = 0 where m_i ≥ κ m_j and λ < τ, λ_y = 1
@@ -43,16 +43,16 @@ def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5, loss: Loss = ent
         share = torch.where(theirs_wins, torch.zeros_like(share), share)
         return torch.where(mine_wins, torch.ones_like(share), share)
 
-    return _mixing(label_share, loss)
+    return _mixing(label_share)
 
 
-def _mixing(label_share, loss: Loss) -> Objective:  # type: ignore[no-untyped-def]
+def _mixing(label_share: LabelShare) -> Objective:
     def objective(network: Network, batch: MixedBatch) -> tuple[Tensor, Tensor]:
         x, other = network.normalize(batch.x), batch.y.flip(0)
         share = batch.share.view(-1, *[1] * (x.ndim - 1))
         logits = network.classifier(network.embedder(share * x + (1 - share) * x.flip(0)))
         mine = label_share(batch.share, batch.y, other)
-        ell = mine * loss(logits, batch.y) + (1 - mine) * loss(logits, other)
+        ell = mine * entropy(logits, batch.y) + (1 - mine) * entropy(logits, other)
         return ell, torch.zeros_like(ell)
 
     return objective
@@ -60,7 +60,7 @@ def _mixing(label_share, loss: Loss) -> Objective:  # type: ignore[no-untyped-de
 
 def _stages(contest: Contest, objective: Objective) -> Iterator[Stage]:
     for t in range(contest.initial_rounds + contest.rounds):
-        yield Stage("mixed", Mixed.drawn(contest.samples, ALPHA, contest.rng("mix", t)), objective)
+        yield Stage("mixed", Mixed.drawn(contest.samples, contest.rng("mix", t)), objective)
 
 
 def mixup_stages(network: Network, contest: Contest) -> Iterator[Stage]:

@@ -35,7 +35,7 @@ def start_head_anew(network: Network, rng: Streams) -> None:
 
 def head_only(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
     """ℋ(g(v), y) of embeddings that were computed before: only g learns."""
-    ell = entropy(network.classifier(torch.as_tensor(batch.x)), batch.y)
+    ell = entropy(network.classifier(batch.x), batch.y)
     return ell, torch.zeros_like(ell)
 
 

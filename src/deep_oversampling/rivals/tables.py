@@ -87,7 +87,7 @@ class MixedBatch:
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """𝒳 with a share for every sample, Beta(α, α).
+    """𝒳 with a share for every sample, uniform: Beta(α, α) with the α = 1 of both publications.
 
     Batches are in random order, so image b − i is a random partner of image i.
     """
@@ -96,17 +96,12 @@ class Mixed:
     share: Tensor  # (m,)
 
     @classmethod
-    def drawn(cls, samples: Samples, alpha: float, generator: Generator) -> Mixed:
-        # Beta(α, α) as G₁ / (G₁ + G₂) of two Gamma(α), drawn on the CPU for every device alike
-        gamma = torch._standard_gamma(
-            torch.full((2, len(samples)), alpha, dtype=torch.float64), generator=generator
-        )
-        share = (gamma[0] / gamma.sum(0)).nan_to_num(0.5)
-        return cls(samples, share.float().to(samples.y.device))
+    def drawn(cls, samples: Samples, generator: Generator) -> Mixed:
+        share = torch.rand(len(samples), generator=generator)  # on the CPU, for every device alike
+        return cls(samples, share.to(samples.y.device))
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, rows: Tensor) -> MixedBatch:
-        batch = self.samples[rows]
-        return MixedBatch(torch.as_tensor(batch.x), batch.y, self.share[rows])
+        return MixedBatch(self.samples.x[rows], self.samples.y[rows], self.share[rows])

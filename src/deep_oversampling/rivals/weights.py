@@ -21,7 +21,7 @@ def weighted(weights: Tensor, loss: Loss = entropy) -> Objective:  # (n,)
     """
 
     def objective(network: Network, batch: Samples) -> tuple[Tensor, ...]:
-        ell = loss(network(torch.as_tensor(batch.x)), batch.y)
+        ell = loss(network(batch.x), batch.y)
         return ell, torch.zeros_like(ell), weights.to(ell)[batch.y]
 
     return objective
