@@ -1,19 +1,24 @@
 """A trial of the comparison: the same subset, network and test set for every method."""
 
+import platform
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
-from contests import pictures
+from contests import contest, pictures
 from deep_oversampling import InputError, Samples, TrainingError
 from deep_oversampling.data import Splits
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals import compare as comparison
 from deep_oversampling.rivals.compare import choose_rounds, contents, run_trial
+from deep_oversampling.rivals.method import Training
 from deep_oversampling.rivals.trials import Setting, Trial
-from toy import blobs
+from toy import blobs, small
 
 SETTING = Setting("blobs", "c0ffee", "none", "auto", 3, 1, 20, 0.01, 0.25)
 WHOLE = Splits("blobs", blobs((40, 30, 12)))
@@ -94,14 +99,86 @@ def test_presented_is_counted() -> None:
     assert by_name["ros"] == by_name["dos"] == 82 + 40 + 30 + 3 * 12
 
 
-@pytest.mark.filterwarnings("ignore:class '2' has 1 sample")
-def test_a_method_that_cannot_be_run_says_why_and_the_rest_goes_on() -> None:
-    lonely = replace(APART, train=blobs((20, 10, 1)))
-    smote, cnn = run(lonely, "smote", "cnn")
-    assert "found a single one of '2'" in smote.left_out
-    assert smote.measures == {}
+def test_a_method_that_cannot_be_run_says_why_and_the_rest_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "imblearn.over_sampling", None)
+    smote, of_embeddings, cnn = run(APART, "smote", "embedding-smote", "cnn")
+    for one in (smote, of_embeddings):
+        assert "SMOTE needs imbalanced-learn, found that it is not installed" in one.left_out
+        assert one.measures == {}
+        assert one.presented == 0
     assert cnn.left_out == ""
     assert cnn.measures
+
+
+@pytest.mark.parametrize("name", ["smote", "embedding-smote"])
+def test_nothing_is_trained_where_a_library_is_missing(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "imblearn.over_sampling", None)
+    with pytest.raises(InputError, match="imbalanced-learn"):
+        next(METHODS[name].training.stages(small(), contest()))
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+MEMORY = {
+    "the device's": (torch.OutOfMemoryError("CUDA out of memory. Tried to …"), r"lower --batch-si"),
+    "the computer's": (MemoryError("Unable to allocate …"), r"make pictures smaller"),
+}
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_a_training_that_runs_out_of_memory_is_left_out(memory: str) -> None:
+    error, advice = MEMORY[memory]
+    training = Training("large", failing(error))
+    methods = [
+        replace(METHODS["dos"], training=training),
+        replace(METHODS["dos-lr"], training=training),
+        METHODS["cnn"],
+    ]
+    *both, cnn = run_trial(APART, SETTING, methods, 0, device="cpu")
+    assert [one.method for one in both] == ["dos", "dos-lr"]
+    for one in both:
+        assert one.left_out.startswith("out of ")
+        assert advice in one.left_out
+        assert one.measures == {}
+    assert cnn.measures
+    assert cnn.left_out == ""
+
+
+def test_a_readout_that_runs_out_of_memory_is_left_out_alone() -> None:
+    error, _ = MEMORY["the device's"]
+    methods = [METHODS["dos"], replace(METHODS["dos-lr"], readout=failing(error))]
+    dos, lr, knn = run_trial(APART, SETTING, [*methods, METHODS["dos-knn"]], 0, device="cpu")
+    assert lr.left_out == (
+        f"out of memory on cpu ({platform.machine()}); lower --batch-size or choose --device cpu"
+    )
+    assert (dos.left_out, knn.left_out) == ("", "")
+    assert dos.measures.keys() == knn.measures.keys() == set(MEASURES)
+
+
+def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Samples, "to", failing(MEMORY["the device's"][0]))
+    with pytest.raises(InputError, match=r"must fit into the memory of cpu .* choose --device cpu"):
+        run(APART, "cnn")
+
+
+@pytest.mark.filterwarnings("ignore:class '2' has 1 sample")
+def test_a_class_with_one_sample_leaves_no_method_out() -> None:
+    lonely = replace(APART, train=blobs((20, 10, 1)))
+    assert [one.left_out for one in run(lonely, *METHODS)] == [""] * len(METHODS)
+
+
+def test_a_class_with_one_sample_cannot_be_tested_on_too() -> None:
+    with pytest.raises(InputError, match="or bring validation or test data of your own"):
+        run(Splits("blobs", blobs((20, 10, 1))), "cnn")
 
 
 def test_training_that_is_lost_counts_with_the_weights_before_it() -> None:
@@ -127,15 +204,14 @@ def test_contents_tell_data_apart() -> None:
     assert contents(replace(APART, name="other")) == contents(APART)
 
 
-def test_a_readout_that_goes_wrong_leaves_out_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise TrainingError("embeddings must be finite")
-
-    methods = [METHODS["dos"], replace(METHODS["dos-lr"], readout=fail), METHODS["cnn"]]
-    trials = list(run_trial(APART, SETTING, methods, 0, device="cpu"))
+def test_a_readout_that_goes_wrong_leaves_out_no_other() -> None:
+    broken = failing(TrainingError("embeddings must be finite"))
+    methods = [METHODS["dos"], replace(METHODS["dos-lr"], readout=broken), METHODS["dos-knn"]]
+    trials = list(run_trial(APART, SETTING, [*methods, METHODS["cnn"]], 0, device="cpu"))
     assert [(t.method, t.left_out) for t in trials] == [
         ("dos", ""),
         ("dos-lr", "embeddings must be finite"),
+        ("dos-knn", ""),
         ("cnn", ""),
     ]
 

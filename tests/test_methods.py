@@ -1,7 +1,6 @@
 """Every method on a small problem: it trains, it can be repeated, and it does what it says."""
 
 import math
-import sys
 from functools import cache
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 import torch
 
 from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_lenet, trained
-from deep_oversampling import InputError, Plan, Samples, View, fit
+from deep_oversampling import Plan, Samples, View, fit
 from deep_oversampling.losses import entropy
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import (
@@ -21,8 +20,6 @@ from deep_oversampling.rivals import (
     logit_adjusted,
     with_cosine_head,
 )
-from deep_oversampling.rivals.smote import with_smote
-from deep_oversampling.seeding import streams
 from toy import blobs, small, train, weights
 
 close = torch.testing.assert_close
@@ -160,24 +157,9 @@ def test_groups_are_drawn_anew_in_every_round() -> None:
         assert not torch.equal(first, second)
 
 
-def test_smote_stands_on_lines_between_samples_of_a_class() -> None:
-    table = of("smote").stages[-1].table
-    assert torch.equal(table.x[:M], VECTORS.x)
-    made, y = table.x[M:], table.y[M:]
-    assert set(y.tolist()) == {2}
-    own = VECTORS.x[VECTORS.y == 2]
-    for point in made:
-        gaps = [
-            float((a - point).norm() + (point - b).norm() - (a - b).norm())
-            for a in own
-            for b in own
-        ]
-        assert min(gaps) < 1e-4
-
-
 def test_smote_of_embeddings_is_of_embeddings() -> None:
     made = of("embedding-smote")
-    fixed = made.stages[-1].table.x[:M]
+    fixed = made.stages[-1].table[torch.arange(M)].x
     close(fixed, made.network.embed(VECTORS.x).detach())
 
 
@@ -240,7 +222,20 @@ def test_dos_without_neighbours_and_copies_is_the_cnn() -> None:
 
 def test_dos_without_neighbours_is_random_over_sampling() -> None:
     plan = contest().plan.without_neighbours()
-    assert torch.equal(trained(METHODS["dos"], contest(plan=plan)).weights, of("ros").weights)
+    ours, theirs = trained(METHODS["dos"], contest(plan=plan)), of("ros")
+    for multi, single in zip(ours.stages, theirs.stages, strict=True):
+        rows = torch.arange(len(multi.table))
+        assert torch.equal(multi.table[rows].x, single.table[rows].x)
+    close(ours.weights, theirs.weights, rtol=1e-5, atol=1e-6)
+
+
+def test_random_over_sampling_needs_no_embedding() -> None:
+    """An embedder that has collapsed to a point: there are no neighbours to search for."""
+    network = small()
+    for parameter in network.embedder.parameters():
+        parameter.data.zero_()
+    assert trained(METHODS["ros"], contest(), network).weights.isfinite().all()
+    assert {stage.task for stage in of("ros").stages} == {"single"}
 
 
 @pytest.mark.parametrize("name", ["smote", "ros", "weights", "class-balanced", "logit-adjustment"])
@@ -286,29 +281,9 @@ ALONE = blobs((20, 6, 1))
 
 @pytest.mark.filterwarnings("ignore:class 2 has 1 sample")
 @every_training
-def test_a_class_with_one_sample_is_survived_or_said(name: str) -> None:
+def test_a_class_with_one_sample_is_survived(name: str) -> None:
     plan = Plan.automatic(ALONE.class_counts, k=3).fitted_to(ALONE.class_counts)
-    of_one = contest(ALONE, plan)
-    if "smote" in name:
-        with pytest.raises(InputError, match=r"two samples .* found a single one of '2'; add"):
-            trained(METHODS[name], of_one)
-    else:
-        assert trained(METHODS[name], of_one).weights.isfinite().all()
-
-
-def test_smote_of_two_samples_has_one_neighbour() -> None:
-    samples = blobs((20, 2))
-    made = with_smote(samples, Plan(k=[0, 1], r=[1, 10]), streams(0))
-    assert made.class_counts.tolist() == [20, 20]
-    a, b = samples.x[samples.y == 1]
-    share = (made.x[22:] - a) @ (b - a) / (b - a).square().sum()
-    close(made.x[22:], a + share.unsqueeze(1) * (b - a), atol=1e-5, rtol=1e-4)
-
-
-def test_smote_needs_imbalanced_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "imblearn.over_sampling", None)
-    with pytest.raises(InputError, match=r"not installed; pip install 'deep-oversampling\[rivals"):
-        with_smote(VECTORS, contest().plan, streams(0))
+    assert trained(METHODS[name], contest(ALONE, plan)).weights.isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["smote", "tl-rs-csl", "lmle", "dos"])
@@ -331,12 +306,3 @@ def test_images_are_trained_on_wherever_they_are(name: str, how: str) -> None:
     assert found.weights.isfinite().all()
     if how == "a view":
         assert torch.equal(found.weights, trained(method, contest(IMAGES), small_lenet()).weights)
-
-
-def test_smote_of_bytes_stays_bytes() -> None:
-    made = with_smote(IMAGES, Plan(k=[0, 0, 3], r=[1, 1, 3]), streams(0))
-    assert made.x.dtype == torch.uint8
-    assert made.x.shape == (24 + 8, 1, 8, 8)
-    rare = IMAGES.x[IMAGES.y == 2]
-    assert int(made.x[24:].min()) >= int(rare.min())
-    assert int(made.x[24:].max()) <= int(rare.max())

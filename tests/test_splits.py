@@ -77,7 +77,10 @@ def test_a_view_is_split_without_being_read() -> None:
 
 
 def test_single_samples_cannot_be_split() -> None:
-    expected = r"two samples or more .*, found a single one of 'class 1', 'class 3'; add samples"
+    expected = (
+        r"two samples or more .*, found a single one of 'class 1', 'class 3'; add samples, "
+        r"leave the class out, or bring validation or test data of your own"
+    )
     with pytest.raises(InputError, match=expected):
         hold_out(numbered([5, 1, 0, 1]))
 

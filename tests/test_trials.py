@@ -216,7 +216,7 @@ def test_differences_that_are_all_equal_have_no_p(shift: float) -> None:
 
 def test_methods_left_out_have_a_reason_and_no_numbers() -> None:
     row = table(left_out("smote", 0, "because"), left_out("smote", 1), trial("dos"))["smote"]
-    assert (row.trials, row.left_out) == (0, "2 of 2 trials: because")
+    assert (row.trials, row.left_out) == (0, "2 of 2 trials: for instance because")
     assert all(math.isnan(c.mean) for group in row.cells.values() for c in group.values())
     assert math.isnan(row.seconds)
     assert math.isnan(row.difference)

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from .compare_table import print_table
 from .data import Cache, DataDir
 
 if TYPE_CHECKING:
     from ..rivals import Method
-    from ..rivals.summary import Cell, Row
+    from ..rivals.summary import Row
     from ..rivals.trials import Trial
 
 __all__ = ["compare"]
-
-CERTAIN = 0.05  # a difference with a smaller p is beyond noise
 
 
 def compare(
@@ -116,7 +111,7 @@ def compare(
         about = {"classes": splits.train.classes, "compared": f"{group} F1", "test": TEST}
         print(json.dumps(_without_nan(asdict(setting) | about, rows, found), indent=2))
     else:
-        _print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
+        print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
         if path:
             print(f"trials: {path}")
 
@@ -143,63 +138,13 @@ def _chosen(text: str) -> list[Method]:
     return [METHODS[name] for name in names]
 
 
-def _print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -> None:
-    from ..rivals import METHODS
-    from ..rivals.summary import TEST
-
-    seeds = len({trial.seed for trial in trials})
-    table = Table(
-        title=f"{escape(title)}: {seeds} trial{'s' if seeds > 1 else ''}, mean ± sd",
-        box=SIMPLE,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
-    columns = [("minority", "f1"), ("majority", "f1"), ("minority", "auprc")]
-    columns = columns if group == "minority" else [("all", "f1"), ("all", "auprc")]
-    table.add_column("method", no_wrap=True)
-    for of_group, measure in columns:
-        name = "AUPRC" if measure == "auprc" else "F1"
-        table.add_column(f"{of_group}\n{name}", justify="right", no_wrap=True)
-    table.add_column("− DOS", justify="right", no_wrap=True)
-    table.add_column("p", justify="right", no_wrap=True)
-    best = {c: max((r.cells[c[0]][c[1]].mean for r in rows), key=_sortable) for c in columns}
-    for row in rows:
-        cells = [_cell(row.cells[g][m], best[g, m]) for g, m in columns]
-        table.add_row(METHODS[row.method].title, *cells, *_against(row))
-    Console().print(table)
-    print(f"\n− DOS: difference of {group} F1; * where p < {CERTAIN}")
-    print(f"p: {TEST}")
-    for row in rows:
-        if row.left_out:
-            print(f"{row.method}: left out of {row.left_out}")
-        if row.lost:
-            print(f"{row.method}: lost in {row.lost}")
-
-
-def _cell(cell: Cell, best: float) -> str:
-    if math.isnan(cell.mean):
-        return "–"
-    text = f"{cell.mean:.3f}" + ("" if math.isnan(cell.sd) else f" ± {cell.sd:.3f}")
-    text = text.replace("0.", ".")
-    return f"[bold]{text}" if cell.mean == best else text
-
-
-def _against(row: Row) -> tuple[str, str]:
-    if math.isnan(row.difference):
-        return "", ""
-    p = "" if math.isnan(row.p) else f"{row.p:.3f}".replace("0.", ".")
-    p = "<.001" if row.p < 0.001 else p
-    return f"{row.difference:+.3f}".replace("0.", "."), p + ("*" if row.p < CERTAIN else " ")
-
-
-def _sortable(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
-
-
 def _without_nan(setting: dict[str, object], rows: list[Row], trials: list[Trial]) -> object:
     """NaN is no JSON."""
+    from ..rivals.summary import places
+
     content = {
         "setting": setting,
+        "where_differs": places(trials),
         "methods": [asdict(row) for row in rows],
         "trials": [asdict(trial) for trial in trials],
     }

@@ -58,7 +58,7 @@ def hold_out(samples: Samples, share: float = 0.1, *, seed: int = 0) -> tuple[Sa
         raise InputError(
             "every class must have two samples or more to be split, found a single one of "
             f"{', '.join(map(repr, alone))}; add samples, leave the class out, or bring "
-            "validation data of your own"
+            "validation or test data of your own"
         )
     generator = streams(int(seed))("validation")
     held = torch.zeros(len(samples), dtype=torch.bool)

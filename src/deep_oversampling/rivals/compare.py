@@ -7,6 +7,7 @@ import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +30,8 @@ from .method import Contest, Method
 from .trials import Setting, Trial
 
 __all__ = ["MODELS", "choose_rounds", "contents", "run_trial"]
+
+T = TypeVar("T")
 
 _STEPS = 400  # that T passes over all the data, before it is reduced, should have, if they can
 _ROUNDS = (3, 20)  # within these
@@ -71,8 +74,8 @@ def run_trial(
 ) -> Iterator[Trial]:
     """Train and measure one method after the other; those that share a training, once.
 
-    A method that cannot be run on this subset (SMOTE needs two samples of a class) gives a trial
-    that says why, and the rest goes on.
+    A method that cannot be run here (SMOTE without imbalanced-learn, or memory that does not
+    suffice) gives a trial that says why, and the rest goes on.
     """
     place = pick_device(device)
     _check_model(setting.model, splits.train)
@@ -81,7 +84,7 @@ def run_trial(
         whole, test = hold_out(whole, setting.test_share, seed=seed)
     protocol = parse_protocol(setting.imbalance)
     subset = imbalanced(whole, protocol, seed=seed)
-    train, test = subset.samples.to(place), test.to(place)
+    train, test = _moved(subset.samples, place), _moved(test, place)
     plan = _plan(train, protocol, subset.reduced, setting.k)
     record = partial(
         Trial,
@@ -91,12 +94,17 @@ def run_trial(
         samples=tuple(train.class_counts.tolist()),
         where=_where(place),
     )
+    left_out = partial(record, measures={}, presented=0, seconds=0.0)
     for group in _by_training(methods):
-        left = list(group)
-        try:
-            network, history, lost = _train(group[0], train, plan, setting, seed)
-            for method in group:
-                report = method.readout(network, train, test)
+        trained, reason = _tried(partial(_train, group[0], train, plan, setting, seed), place)
+        for method in group:
+            report = None
+            if trained is not None:
+                network, history, lost = trained
+                report, reason = _tried(partial(method.readout, network, train, test), place)
+            if report is None:
+                yield left_out(method=method.name, left_out=reason)
+            else:
                 yield record(
                     method=method.name,
                     measures={name: _numbers(getattr(report, name)) for name in MEASURES},
@@ -104,12 +112,33 @@ def run_trial(
                     seconds=round(sum(one.seconds for one in history), 3),
                     lost=lost,
                 )
-                left.remove(method)
-        except DOSError as error:
-            for method in left:
-                yield record(
-                    method=method.name, measures={}, presented=0, seconds=0.0, left_out=str(error)
-                )
+
+
+def _tried(action: Callable[[], T], device: torch.device) -> tuple[T | None, str]:
+    """What comes of it, or nothing and the reason; the error itself would hold on to memory."""
+    try:
+        return action(), ""
+    except DOSError as error:
+        return None, str(error)
+    except torch.OutOfMemoryError:
+        return None, (
+            f"out of memory on {device} ({_hardware(device)}); lower --batch-size or choose "
+            "--device cpu"
+        )
+    except MemoryError:  # NumPy's: SMOTE and the classical classifiers compute on the CPU
+        return None, "out of main memory; make pictures smaller (--size) or leave the method out"
+
+
+def _moved(samples: Samples, device: torch.device) -> Samples:
+    """At the door, as no method can be run without."""
+    try:
+        return samples.to(device)
+    except torch.OutOfMemoryError:
+        raise InputError(
+            f"training and test samples must fit into the memory of {device} "
+            f"({_hardware(device)}), found that they do not; make pictures smaller (--size) or "
+            "choose --device cpu"
+        ) from None
 
 
 def _check_model(model: str, samples: Samples) -> None:
@@ -174,12 +203,13 @@ def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:
 
 
 def _where(device: torch.device) -> dict[str, str]:
-    hardware = platform.machine()
-    if device.type == "cuda":
-        hardware = torch.cuda.get_device_name(device)
     return {
         "deep-oversampling": __version__,
         "torch": str(torch.__version__),
         "python": platform.python_version(),
-        "hardware": hardware,
+        "hardware": _hardware(device),
     }
+
+
+def _hardware(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()

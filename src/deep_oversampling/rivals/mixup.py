@@ -6,12 +6,13 @@ Rebalanced Mixup, ECCV workshops 2020: where one class is much rarer, the label 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from ..losses import Loss, entropy
+from ..losses import entropy
 from ..network import Network
 from ..objectives import Objective
 from ..stages import Stage
@@ -20,47 +21,52 @@ from .tables import Mixed, MixedBatch
 
 __all__ = ["MIXUP", "REMIX", "mixup", "remix"]
 
-
-ALPHA = 1.0  # of Beta(α, α), as in both publications' CIFAR experiments
-
-
-def mixup(loss: Loss = entropy) -> Objective:
-    """The loss for both labels, in the shares of the images."""
-    return _mixing(lambda share, y, other: share, loss)
+# share of the image (b,), its label (b,), that of its partner (b,) -> share of its label (b,)
+LabelShare = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5, loss: Loss = entropy) -> Objective:
+def mixup() -> Objective:
+    """ℋ for both labels, in the shares of the images."""
+    return partial(_mixing, label_share=_as_the_image)
+
+
+def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5) -> Objective:
     """As mixup, but the label is that of a class κ times rarer, if its image has above 1 − τ.
 
     With shares λ of image i and 1 − λ of image j: λ_y = 0 where m_i ≥ κ m_j and λ < τ, λ_y = 1
     where κ m_i ≤ m_j and 1 − λ < τ, else λ.
     """
-
-    def label_share(share: Tensor, y: Tensor, other: Tensor) -> Tensor:
-        mine, theirs = (counts.to(y.device)[labels] for labels in (y, other))
-        theirs_wins = (mine >= kappa * theirs) & (share < tau)
-        mine_wins = (kappa * mine <= theirs) & (1 - share < tau)
-        share = torch.where(theirs_wins, torch.zeros_like(share), share)
-        return torch.where(mine_wins, torch.ones_like(share), share)
-
-    return _mixing(label_share, loss)
+    return partial(_mixing, label_share=partial(_rarer, counts=counts, kappa=kappa, tau=tau))
 
 
-def _mixing(label_share, loss: Loss) -> Objective:  # type: ignore[no-untyped-def]
-    def objective(network: Network, batch: MixedBatch) -> tuple[Tensor, Tensor]:
-        x, other = network.normalize(batch.x), batch.y.flip(0)
-        share = batch.share.view(-1, *[1] * (x.ndim - 1))
-        logits = network.classifier(network.embedder(share * x + (1 - share) * x.flip(0)))
-        mine = label_share(batch.share, batch.y, other)
-        ell = mine * loss(logits, batch.y) + (1 - mine) * loss(logits, other)
-        return ell, torch.zeros_like(ell)
+def _as_the_image(share: Tensor, y: Tensor, other: Tensor) -> Tensor:
+    return share
 
-    return objective
+
+def _rarer(
+    share: Tensor, y: Tensor, other: Tensor, *, counts: Tensor, kappa: float, tau: float
+) -> Tensor:
+    mine, theirs = (counts.to(y.device)[labels] for labels in (y, other))
+    theirs_wins = (mine >= kappa * theirs) & (share < tau)
+    mine_wins = (kappa * mine <= theirs) & (1 - share < tau)
+    share = torch.where(theirs_wins, torch.zeros_like(share), share)
+    return torch.where(mine_wins, torch.ones_like(share), share)
+
+
+def _mixing(
+    network: Network, batch: MixedBatch, *, label_share: LabelShare
+) -> tuple[Tensor, Tensor]:
+    x, other = network.normalize(batch.x), batch.y.flip(0)
+    share = batch.share.view(-1, *[1] * (x.ndim - 1))
+    logits = network.classifier(network.embedder(share * x + (1 - share) * x.flip(0)))
+    mine = label_share(batch.share, batch.y, other)
+    ell = mine * entropy(logits, batch.y) + (1 - mine) * entropy(logits, other)
+    return ell, torch.zeros_like(ell)
 
 
 def _stages(contest: Contest, objective: Objective) -> Iterator[Stage]:
     for t in range(contest.initial_rounds + contest.rounds):
-        yield Stage("mixed", Mixed.drawn(contest.samples, ALPHA, contest.rng("mix", t)), objective)
+        yield Stage("mixed", Mixed.drawn(contest.samples, contest.rng("mix", t)), objective)
 
 
 def mixup_stages(network: Network, contest: Contest) -> Iterator[Stage]:

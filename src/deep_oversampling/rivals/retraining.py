@@ -16,7 +16,7 @@ from ..samples import Samples
 from ..seeding import Streams, isolated
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
-from .smote import with_smote
+from .smote import imbalanced_learn, with_smote
 from .tables import Redrawn, class_balanced
 
 __all__ = ["CRT", "EMBEDDING_SMOTE", "head_only", "start_head_anew"]
@@ -35,7 +35,7 @@ def start_head_anew(network: Network, rng: Streams) -> None:
 
 def head_only(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
     """ℋ(g(v), y) of embeddings that were computed before: only g learns."""
-    ell = entropy(network.classifier(torch.as_tensor(batch.x)), batch.y)
+    ell = entropy(network.classifier(batch.x), batch.y)
     return ell, torch.zeros_like(ell)
 
 
@@ -52,6 +52,7 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
 
 def smote_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """SMOTE among the embeddings, and the head trained again on the result."""
+    imbalanced_learn()  # is there, or nothing is trained in vain
     yield from passes(contest, contest.initial_rounds)
     made = with_smote(_embedded(network, contest.samples), contest.plan, contest.rng)
     start_head_anew(network, contest.rng)

@@ -8,9 +8,10 @@ CNN Fragility When Learning with Imbalanced Data, EOS, 2022).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
 import torch
+from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..network import Network
@@ -20,15 +21,15 @@ from ..samples import Samples
 from ..seeding import Streams
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
+from .tables import Joined
 
-__all__ = ["SMOTE_PIXELS", "with_smote"]
+__all__ = ["SMOTE_PIXELS", "imbalanced_learn", "with_smote"]
+
+_NEIGHBOURS = 5  # the publication's k, where a class has so many
 
 
-def with_smote(samples: Samples, plan: Plan, rng: Streams, *, k: int = 5) -> Samples:
-    """𝒳 and synthetic samples: of class j as many in all as DOS presents of it, r_j m_j.
-
-    Neighbours are clamped to what the rarest class has; a class with a single sample has none.
-    """
+def imbalanced_learn() -> Any:
+    """Its SMOTE, which a user need not have installed."""
     try:
         from imblearn.over_sampling import SMOTE
     except ImportError:
@@ -36,31 +37,48 @@ def with_smote(samples: Samples, plan: Plan, rng: Streams, *, k: int = 5) -> Sam
             "SMOTE needs imbalanced-learn, found that it is not installed; "
             "pip install 'deep-oversampling[rivals]'"
         ) from None
-    counts = samples.class_counts.cpu()
-    wanted = {j: int(r * m) for j, (r, m) in enumerate(zip(plan.r, counts, strict=True)) if r > 1}
-    wanted = {j: size for j, size in wanted.items() if counts[j]}
-    alone = [samples.classes[j] for j in wanted if counts[j] == 1]
-    if alone:
-        raise InputError(
-            "SMOTE needs two samples of a class or more, found a single one of "
-            f"{', '.join(map(repr, alone))}; add samples or leave the method out"
-        )
-    if not wanted:
+    return SMOTE
+
+
+def with_smote(samples: Samples, plan: Plan, rng: Streams) -> Samples | Joined:
+    """𝒳 and synthetic samples: of class j as many in all as DOS presents of it, r_j m_j.
+
+    Every class stands on its own: its rows alone are read, and its size alone limits its
+    neighbours. Frequent classes are not read at all.
+    """
+    smote = imbalanced_learn()
+    missing = (plan.r - 1) * samples.class_counts.cpu()  # (n,)
+    total, device = int(missing.sum()), samples.y.device
+    if not total:
         return samples
-    x = samples.x[:].flatten(1)
-    seed = int(torch.randint(2**31, (), generator=rng("smote")))
-    k = min(k, int(min(counts[j] for j in wanted)) - 1)
-    smote = SMOTE(sampling_strategy=wanted, k_neighbors=k, random_state=seed)
-    made, labels = smote.fit_resample(x.cpu().float().numpy(), samples.y.cpu().numpy())
-    if not samples.x.is_floating_point():
-        made = np.rint(made)  # pixels stay whole numbers
-    made_x = torch.from_numpy(made).to(samples.x.dtype).view(-1, *samples.x.shape[1:])
-    return Samples(made_x, labels, samples.classes).to(samples.y.device)
+    # in one piece and in the storage type, so that as floats there is one class at a time
+    x = torch.empty((total, *samples.x.shape[1:]), dtype=samples.x.dtype, device=device)
+    for j, part in enumerate(x.split(missing.tolist())):
+        if len(part):
+            own = samples.x[(samples.y == j).nonzero().flatten()]
+            part.copy_(_between(own, len(part), rng("smote", j), smote))
+    y = torch.arange(samples.n).repeat_interleave(missing).to(device)
+    return Joined(samples, samples.with_x(x, y))
+
+
+def _between(x: Tensor, size: int, generator: Generator, smote: Any) -> Tensor:  # -> (size, …)
+    """Samples of a class that are new; where it has a single one, there are only copies of it."""
+    m = len(x)
+    if m == 1:
+        return x.expand(size, *x.shape[1:])
+    rows = torch.zeros(m + 1, x[0].numel())  # SMOTE wants a second class: the last row, no sample
+    rows[:m] = x.flatten(1)
+    seed = int(torch.randint(2**31, (), generator=generator))
+    k = min(_NEIGHBOURS, m - 1)
+    maker = smote(sampling_strategy={1: m + size}, k_neighbors=k, random_state=seed)
+    found, _ = maker.fit_resample(rows.numpy(), [1] * m + [0])
+    made = torch.from_numpy(found[m + 1 :]).view(size, *x.shape[1:])
+    return made if x.is_floating_point() else made.round()  # pixels stay whole numbers
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    made = with_smote(contest.samples, contest.plan, contest.rng)  # first: if it fails, at once
     yield from passes(contest, contest.initial_rounds)
-    made = with_smote(contest.samples, contest.plan, contest.rng)
     for _ in range(contest.rounds):
         yield Stage("single", made, single_task)
 

@@ -11,8 +11,9 @@ import numpy as np
 from ..metrics import MEASURES
 from .trials import GROUPS, Trial
 
-__all__ = ["TEST", "Cell", "Row", "summarize"]
+__all__ = ["REFERENCE", "TEST", "Cell", "Row", "places", "summarize"]
 
+REFERENCE = "dos"  # what the others are compared with
 TEST = "paired t-test over the trials, two-sided"
 _ROUNDING = 1e-9
 
@@ -40,7 +41,7 @@ class Row:
 
 
 def summarize(
-    trials: Sequence[Trial], *, reference: str = "dos", group: str = "minority"
+    trials: Sequence[Trial], *, reference: str = REFERENCE, group: str = "minority"
 ) -> list[Row]:
     """A row for every method, in the order they come; F1 of ``group`` is what is compared."""
     names = list(dict.fromkeys(trial.method for trial in trials))
@@ -63,10 +64,21 @@ def summarize(
     return rows
 
 
+def places(trials: Sequence[Trial]) -> dict[str, list[str]]:
+    """Hardware and versions that the trials measured do not have in common; none: empty."""
+    where = [trial.where for trial in trials if not trial.left_out]
+    keys = dict.fromkeys(key for place in where for key in place)
+    found = {key: dict.fromkeys(place.get(key, "unknown") for place in where) for key in keys}
+    return {key: list(values) for key, values in found.items() if len(values) > 1}
+
+
 def _counted(reasons: list[str]) -> str:
-    """ "2 of 5 trials: …", or nothing."""
+    """ "2 of 5 trials: …", or nothing; where the reasons differ, the first of them."""
     given = [reason for reason in reasons if reason]
-    return f"{len(given)} of {len(reasons)} trials: {given[0]}" if given else ""
+    if not given:
+        return ""
+    first = given[0] if len(set(given)) == 1 else f"for instance {given[0]}"
+    return f"{len(given)} of {len(reasons)} trials: {first}"
 
 
 def _cell(values: list[float]) -> Cell:

@@ -1,4 +1,4 @@
-"""What the rivals present: samples drawn again, mixed, or in groups."""
+"""What the rivals present: samples drawn again, with made ones after them, or mixed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from ..samples import Samples
 
-__all__ = ["Mixed", "MixedBatch", "Redrawn", "class_balanced", "one_of"]
+__all__ = ["Joined", "Mixed", "MixedBatch", "Redrawn", "class_balanced", "one_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,26 @@ class Redrawn:
 
     def __getitem__(self, rows: Tensor) -> Samples:
         return self.samples[self.index[rows]]
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """𝒳, which stays where it is stored, and after its m rows those that were made."""
+
+    samples: Samples
+    made: Samples  # in the same storage type, on the same device
+
+    def __len__(self) -> int:
+        return len(self.samples) + len(self.made)
+
+    def __getitem__(self, rows: Tensor) -> Samples:  # (…, b) -> x (…, b, c, h, w), y (…, b)
+        """Both are gathered and one is kept: shapes are fixed, the device is not waited for."""
+        m, flat = len(self.samples), rows.flatten()  # as the change of a view wants them
+        is_made, stored, made = flat >= m, flat.clamp(max=m - 1), (flat - m).clamp(min=0)
+        y = torch.where(is_made, self.made.y[made], self.samples.y[stored])
+        is_made = is_made.view(-1, *[1] * (self.samples.x.ndim - 1))
+        x = torch.where(is_made, self.made.x[made], self.samples.x[stored])
+        return self.samples.with_x(x.view(*rows.shape, *x.shape[1:]), y.view(rows.shape))
 
 
 def class_balanced(y: Tensor, size: int, generator: Generator) -> Tensor:  # (m,) -> (size,)
@@ -67,7 +87,7 @@ class MixedBatch:
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """𝒳 with a share for every sample, Beta(α, α).
+    """𝒳 with a share for every sample, uniform: Beta(α, α) with the α = 1 of both publications.
 
     Batches are in random order, so image b − i is a random partner of image i.
     """
@@ -76,17 +96,12 @@ class Mixed:
     share: Tensor  # (m,)
 
     @classmethod
-    def drawn(cls, samples: Samples, alpha: float, generator: Generator) -> Mixed:
-        # Beta(α, α) as G₁ / (G₁ + G₂) of two Gamma(α), drawn on the CPU for every device alike
-        gamma = torch._standard_gamma(
-            torch.full((2, len(samples)), alpha, dtype=torch.float64), generator=generator
-        )
-        share = (gamma[0] / gamma.sum(0)).nan_to_num(0.5)
-        return cls(samples, share.float().to(samples.y.device))
+    def drawn(cls, samples: Samples, generator: Generator) -> Mixed:
+        share = torch.rand(len(samples), generator=generator)  # on the CPU, for every device alike
+        return cls(samples, share.to(samples.y.device))
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, rows: Tensor) -> MixedBatch:
-        batch = self.samples[rows]
-        return MixedBatch(torch.as_tensor(batch.x), batch.y, self.share[rows])
+        return MixedBatch(self.samples.x[rows], self.samples.y[rows], self.share[rows])

@@ -1,0 +1,91 @@
+"""The table of ``dos compare``, and the lines below it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from ..rivals.summary import Cell, Row
+    from ..rivals.trials import Trial
+
+__all__ = ["print_table"]
+
+CERTAIN = 0.05  # a difference with a smaller p is beyond noise
+_ANY = 10_000  # columns: more than a table has
+
+
+def print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -> None:
+    """A row for every method; below it what the columns mean, and what went wrong."""
+    from ..rivals import METHODS
+    from ..rivals.summary import REFERENCE, places
+
+    seeds = len({trial.seed for trial in trials})
+    columns = [("minority", "f1"), ("majority", "f1"), ("minority", "auprc")]
+    columns = columns if group == "minority" else [("all", "f1"), ("all", "auprc")]
+    compared = len(rows) > 1 and any(row.method == REFERENCE for row in rows)
+    table = Table(
+        title=f"{escape(title)}: {'1 trial' if seeds == 1 else f'{seeds} trials, mean ± sd'}",
+        box=SIMPLE,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    table.add_column("method", no_wrap=True)
+    for of_group, measure in columns:
+        name = "AUPRC" if measure == "auprc" else "F1"
+        table.add_column(f"{of_group}\n{name}", justify="right", no_wrap=True)
+    for heading in ("− DOS", "p") if compared else ():
+        table.add_column(heading, justify="right", no_wrap=True)
+    # a mean over fewer trials is one over others: it cannot be the best
+    whole = [row for row in rows if row.trials == seeds]
+    best = {c: max((_known(row.cells[c[0]][c[1]]) for row in whole), default=0) for c in columns}
+    for row in rows:
+        cells = [_cell(row.cells[g][m], row in whole, best[g, m]) for g, m in columns]
+        table.add_row(METHODS[row.method].title, *cells, *(_against(row) if compared else ()))
+    # as wide as it is: in a narrow terminal its lines go on below, and no number is cut
+    console = Console()
+    natural = Console(width=_ANY).measure(table).maximum
+    Console(width=max(natural, console.width)).print(table)
+    notes = _legend(group) if compared else []
+    notes += [f"{row.method}: left out of {row.left_out}" for row in rows if row.left_out]
+    notes += [f"{row.method}: lost in {row.lost}" for row in rows if row.lost]
+    differing = [f"{what} {', '.join(values)}" for what, values in places(trials).items()]
+    if differing:
+        notes.append(f"trials were run in different places: {'; '.join(differing)}")
+    if notes:
+        print()
+    for note in notes:
+        lines = Text(note).wrap(console, max(1, console.width - 2))
+        print("\n  ".join(line.plain.rstrip() for line in lines))
+
+
+def _legend(group: str) -> list[str]:
+    from ..rivals.summary import TEST
+
+    return [f"− DOS: difference of {group} F1; * where p < {CERTAIN}", f"p: {TEST}"]
+
+
+def _known(cell: Cell) -> float:
+    return -math.inf if math.isnan(cell.mean) else cell.mean
+
+
+def _cell(cell: Cell, whole: bool, best: float) -> str:
+    if math.isnan(cell.mean):
+        return "–"
+    text = f"{cell.mean:.3f}" + ("" if math.isnan(cell.sd) else f" ± {cell.sd:.3f}")
+    text = text.replace("0.", ".")
+    return f"[bold]{text}" if whole and cell.mean == best else text
+
+
+def _against(row: Row) -> tuple[str, str]:
+    if math.isnan(row.difference):
+        return "", ""
+    p = "" if math.isnan(row.p) else f"{row.p:.3f}".replace("0.", ".")
+    p = "<.001" if row.p < 0.001 else p
+    return f"{row.difference:+.3f}".replace("0.", "."), p + ("*" if row.p < CERTAIN else " ")
