@@ -47,14 +47,14 @@ def refused(*arguments: str | Path) -> str:
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Method and seed of every trial that is run; they are run as ever."""
     done: list[tuple[str, int]] = []
-    run_trial = compare.run_trial
+    run_trials = compare.run_trials
 
-    def watched(splits, setting, methods, seed, **options):
-        for one in run_trial(splits, setting, methods, seed, **options):
+    def watched(splits, setting, methods, seeds, **options):
+        for one in run_trials(splits, setting, methods, seeds, **options):
             done.append((one.method, one.seed))
             yield one
 
-    monkeypatch.setattr(compare, "run_trial", watched)
+    monkeypatch.setattr(compare, "run_trials", watched)
     return done
 
 
@@ -62,12 +62,13 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials as wide as they can be, at once: all is 1, or 0 in turn."""
 
-    def made_up(splits, setting, methods, seed, **options):
+    def made_up(splits, setting, methods, seeds, **options):
         for place, method in enumerate(methods):
-            value = float((seed + place) % 2)
-            yield trial(method.name, seed, f1=(value, value, value))
+            for seed in seeds:
+                value = float((seed + place) % 2)
+                yield trial(method.name, seed, f1=(value, value, value))
 
-    monkeypatch.setattr(compare, "run_trial", made_up)
+    monkeypatch.setattr(compare, "run_trials", made_up)
 
 
 def test_table_has_every_method_and_the_test(trained: list[tuple[str, int]]) -> None:
@@ -207,11 +208,11 @@ def test_size_is_that_of_the_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     folder_of(Path("pets"), {"cat": 6, "dog": 6}, shape=(30, 20, 3))
     shapes = []
 
-    def made_up(splits, setting, methods, seed, **options):
+    def made_up(splits, setting, methods, seeds, **options):
         shapes.append(tuple(splits.train.x.shape))
-        yield from (trial(method.name, seed) for method in methods)
+        yield from (trial(method.name, seed) for method in methods for seed in seeds)
 
-    monkeypatch.setattr(compare, "run_trial", made_up)
+    monkeypatch.setattr(compare, "run_trials", made_up)
     for size in ("8", "20"):
         run("--data", "pets", "--trials", "1", "--size", size)
     assert shapes == [(12, 3, 8, 8), (12, 3, 20, 20)]
@@ -244,10 +245,10 @@ def test_a_method_that_cannot_be_run_is_left_out_and_said(monkeypatch: pytest.Mo
 
 
 def test_the_reason_of_a_trial_is_kept_in_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made_up(splits, setting, methods, seed, **options):
-        yield from (left_out(method.name, seed, "no luck") for method in methods)
+    def made_up(splits, setting, methods, seeds, **options):
+        yield from (left_out(method.name, seed, "no luck") for method in methods for seed in seeds)
 
-    monkeypatch.setattr(compare, "run_trial", made_up)
+    monkeypatch.setattr(compare, "run_trials", made_up)
     table = run(*QUICK, "--out", "runs")
     assert table.count("left out of 2 of 2 trials: no luck") == 3
     found = json.loads(run(*QUICK, "--json"), parse_constant=pytest.fail)

@@ -15,7 +15,7 @@ from deep_oversampling.data import Splits
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals import compare as comparison
-from deep_oversampling.rivals.compare import choose_rounds, contents, run_trial
+from deep_oversampling.rivals.compare import choose_rounds, contents, run_trials
 from deep_oversampling.rivals.method import Training
 from deep_oversampling.rivals.trials import Setting, Trial
 from toy import blobs, small
@@ -27,7 +27,7 @@ APART = replace(WHOLE, test=blobs((6, 6, 6), seed=1))
 
 def run(splits: Splits, *names: str, seed: int = 0, **changes: object) -> list[Trial]:
     methods = [METHODS[name] for name in names]
-    return list(run_trial(splits, replace(SETTING, **changes), methods, seed, device="cpu"))
+    return list(run_trials(splits, replace(SETTING, **changes), methods, [seed], device="cpu"))
 
 
 @pytest.mark.parametrize("splits", [WHOLE, APART], ids=["held out", "test set"])
@@ -143,7 +143,7 @@ def test_a_training_that_runs_out_of_memory_is_left_out(memory: str) -> None:
         replace(METHODS["dos-lr"], training=training),
         METHODS["cnn"],
     ]
-    *both, cnn = run_trial(APART, SETTING, methods, 0, device="cpu")
+    *both, cnn = run_trials(APART, SETTING, methods, [0], device="cpu")
     assert [one.method for one in both] == ["dos", "dos-lr"]
     for one in both:
         assert one.left_out.startswith("out of ")
@@ -156,7 +156,7 @@ def test_a_training_that_runs_out_of_memory_is_left_out(memory: str) -> None:
 def test_a_readout_that_runs_out_of_memory_is_left_out_alone() -> None:
     error, _ = MEMORY["the device's"]
     methods = [METHODS["dos"], replace(METHODS["dos-lr"], readout=failing(error))]
-    dos, lr, knn = run_trial(APART, SETTING, [*methods, METHODS["dos-knn"]], 0, device="cpu")
+    dos, lr, knn = run_trials(APART, SETTING, [*methods, METHODS["dos-knn"]], [0], device="cpu")
     assert lr.left_out == (
         f"out of memory on cpu ({platform.machine()}); lower --batch-size or choose --device cpu"
     )
@@ -207,7 +207,7 @@ def test_contents_tell_data_apart() -> None:
 def test_a_readout_that_goes_wrong_leaves_out_no_other() -> None:
     broken = failing(TrainingError("embeddings must be finite"))
     methods = [METHODS["dos"], replace(METHODS["dos-lr"], readout=broken), METHODS["dos-knn"]]
-    trials = list(run_trial(APART, SETTING, [*methods, METHODS["cnn"]], 0, device="cpu"))
+    trials = list(run_trials(APART, SETTING, [*methods, METHODS["cnn"]], [0], device="cpu"))
     assert [(t.method, t.left_out) for t in trials] == [
         ("dos", ""),
         ("dos-lr", "embeddings must be finite"),

@@ -53,10 +53,10 @@ def test_a_file_is_not_copied(
     seen = []
     import deep_oversampling.estimator as estimator
 
-    original = estimator.fit
+    original = estimator.fit_many
     monkeypatch.setattr(
         estimator,
-        "fit",
+        "fit_many",
         lambda net, samples, *a, **o: seen.append(samples) or original(net, samples, *a, **o),
     )
     fast().fit(stored["file"], images[1])

@@ -1,10 +1,11 @@
 """Deep Over-sampling (DOS): train any neural classifier on imbalanced data."""
 
-from .algorithm import fit
 from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
 from .checkpoint import load_weights, save_weights
+from .engine import Engine
 from .errors import DOSError, InputError, TrainingError
 from .estimator import DOSClassifier
+from .fitting import fit, fit_many
 from .history import History
 from .metrics import Report, measure
 from .models import lenet, mlp, resnet32
@@ -20,6 +21,7 @@ __all__ = [
     "CropAndFlip",
     "DOSClassifier",
     "DOSError",
+    "Engine",
     "History",
     "InTurn",
     "InputError",
@@ -34,6 +36,7 @@ __all__ = [
     "View",
     "embed",
     "fit",
+    "fit_many",
     "knn_probe",
     "lenet",
     "load_weights",

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from .algorithm import fit
 from .data.imbalance import drop_from_classes
 from .data.official.digits import load_digits
+from .fitting import fit
 from .metrics import MEASURES, measure
 from .models import lenet
 from .network import Normalize, predict

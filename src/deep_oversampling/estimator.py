@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -23,15 +24,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
-from .algorithm import fit
 from .augmentation import Augmentation
-from .errors import InputError
+from .engine import Engine
+from .errors import InputError, TrainingError
+from .fitting import fit_many
 from .losses import Loss, entropy
 from .models import small_network
 from .network import Network, embed, predict
 from .plan import Plan
 from .samples import Samples, as_tensor
 from .seeding import isolated, streams
+from .selection import select
 from .views import View
 
 __all__ = ["DOSClassifier"]
@@ -60,12 +63,15 @@ class DOSClassifier(
 
     ``minority`` names the labels to over-sample; "auto" takes those with less than half the
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
-    training without DOS. ``loss`` makes a loss from the class counts that stands in for the
+    training without DOS. ``k="auto"`` chooses k and r_times on a fifth of the samples, then trains
+    on all of them. ``ensemble`` networks of other seeds are averaged; on a GPU ten cost little
+    more than one. ``loss`` makes a loss from the class counts that stands in for the
     cross-entropy: ``loss=rivals.ldam``.
 
-    After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``history_``,
-    ``network_``, ``input_shape_`` and ``input_dtype_`` of a sample, ``n_features_in_`` (the
-    second axis of X) and ``feature_names_in_`` where X has column names.
+    After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``histories_`` and
+    ``networks_`` of the ensemble, ``history_`` and ``network_`` of its first, ``candidates_`` where
+    k is "auto" (the best first), ``input_shape_`` and ``input_dtype_`` of a sample,
+    ``n_features_in_`` (the second axis of X) and ``feature_names_in_`` where X has column names.
 
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
@@ -82,7 +88,7 @@ class DOSClassifier(
         network: Network | Callable[[tuple[int, ...], int], Network] | None = None,
         *,
         minority: str | Sequence[Any] | None = "auto",
-        k: int = 5,
+        k: int | str = 5,  # or "auto"
         r_times: float = 1.0,  # r = r_times / R
         rounds: int = 30,  # T; enough for iris (2 batches a round); digits take 4 s
         initial_rounds: int | None = None,  # as many as rounds
@@ -94,6 +100,8 @@ class DOSClassifier(
         loss: Callable[[Tensor], Loss] | None = None,  # of the class counts, instead of ℋ
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
+        ensemble: int = 1,
+        engine: Engine | None = None,
         device: torch.device | str | None = None,  # cuda, mps or cpu, the first there is
         random_state: int | RandomState | None = 0,
     ) -> None:
@@ -111,6 +119,8 @@ class DOSClassifier(
         self.loss = loss
         self.optimizer = optimizer
         self.augment = augment
+        self.ensemble = ensemble
+        self.engine = engine
         self.device = device
         self.random_state = random_state
 
@@ -137,13 +147,9 @@ class DOSClassifier(
             )
         samples = Samples(x, indices, [str(label) for label in classes])
         counts = samples.class_counts
-        plan = self._plan(counts, classes.tolist()).fitted_to(counts, samples.classes)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        network = self._network(samples, seed)
-        self.history_ = fit(
-            network,
-            samples,
-            plan,
+        seeds = self._seeds()
+        train = partial(
+            fit_many,
             rounds=self.rounds,
             initial_rounds=self.initial_rounds,
             batch_size=self.batch_size,
@@ -153,13 +159,32 @@ class DOSClassifier(
             loss=self.loss(counts) if self.loss else entropy,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
             augment=self.augment,
-            seed=seed,
             device=self.device,
+            engine=self.engine,
         )
-        self.classes_, self.plan_, self.network_ = classes, plan, network
+        plan_of, k, r_times = partial(self._plan, classes.tolist()), self.k, self.r_times
+        if k == "auto":
+            first = partial(self._network, samples, seeds[0])
+            self.candidates_ = select(first, samples, plan_of, train, seed=seeds[0])
+            k, r_times = self.candidates_[0].k, self.candidates_[0].r_times
+        plan = plan_of(counts, k, r_times).fitted_to(counts, samples.classes)
+        networks = [self._network(samples, seed) for seed in seeds]
+        outcomes = train(networks, samples, [plan] * len(seeds), seeds=seeds)
+        for outcome in outcomes:
+            if isinstance(outcome, TrainingError):
+                raise outcome
+        self.histories_, self.networks_ = outcomes, networks
+        self.history_, self.network_ = outcomes[0], networks[0]
+        self.classes_, self.plan_ = classes, plan
         self.input_shape_, self.input_dtype_ = tuple(samples.x.shape[1:]), samples.x.dtype
-        self._n_features_out = embed(network, samples.x[:1]).shape[1]  # d
+        self._n_features_out = sum(embed(one, samples.x[:1]).shape[1] for one in networks)  # d
         return self
+
+    def _seeds(self) -> list[int]:
+        if not isinstance(self.ensemble, Integral) or self.ensemble < 1:
+            raise InputError(f"ensemble must be a whole number ≥ 1, found {self.ensemble!r}")
+        rng = check_random_state(self.random_state)
+        return [int(rng.randint(np.iinfo(np.int32).max)) for _ in range(self.ensemble)]
 
     def predict(self, X: ArrayLike | View) -> NDArray[Any]:  # (m,)
         """The most probable label of every sample."""
@@ -170,13 +195,15 @@ class DOSClassifier(
     def predict_proba(self, X: ArrayLike | View) -> NDArray[np.float32]:  # (m, n)
         """P(C|x) of every sample, in the order of ``classes_``."""
         x = self._checked(X)
-        probabilities: NDArray[np.float32] = predict(self.network_, x).cpu().numpy()
+        each = [predict(network, x) for network in self.networks_]
+        probabilities: NDArray[np.float32] = torch.stack(each).mean(0).cpu().numpy()
         return probabilities
 
     def transform(self, X: ArrayLike | View) -> NDArray[np.float32]:  # (m, d)
-        """The embedding f(x) of every sample."""
+        """The embedding f(x) of every sample, those of an ensemble side by side."""
         x = self._checked(X)
-        embeddings: NDArray[np.float32] = embed(self.network_, x).cpu().numpy()
+        each = [embed(network, x) for network in self.networks_]
+        embeddings: NDArray[np.float32] = torch.cat(each, 1).cpu().numpy()
         return embeddings
 
     def _checked(self, X: ArrayLike | View) -> Tensor | View:
@@ -200,11 +227,11 @@ class DOSClassifier(
             )
         return x
 
-    def _plan(self, counts: Tensor, labels: list[Any]) -> Plan:
+    def _plan(self, labels: list[Any], counts: Tensor, k: Any, r_times: float) -> Plan:
         if self.minority is None:
-            return Plan.uniform(len(labels), self.k)
+            return Plan.uniform(len(labels), k)
         if isinstance(self.minority, str) and self.minority == "auto":
-            return Plan.automatic(counts, self.k, r_times=self.r_times)
+            return Plan.automatic(counts, k, r_times=r_times)
         chosen = [self.minority] if isinstance(self.minority, str) else list(self.minority)
         if not set(chosen) < set(labels) or not chosen:
             raise InputError(
@@ -212,7 +239,7 @@ class DOSClassifier(
                 "pass 'auto' to choose them by their counts, None to treat all classes alike"
             )
         indices = [labels.index(label) for label in chosen]
-        return Plan.for_minority(counts, indices, self.k, r_times=self.r_times)
+        return Plan.for_minority(counts, indices, k, r_times=r_times)
 
     def _network(self, samples: Samples, seed: int) -> Network:
         """A network of this classifier's own, that fits the samples."""
@@ -234,10 +261,14 @@ class DOSClassifier(
 
     def __getstate__(self) -> dict[str, Any]:
         """Networks are stored on the CPU, so that a machine without this one's GPU can load."""
-        return {
-            name: copy.deepcopy(value).cpu() if isinstance(value, nn.Module) else value
-            for name, value in super().__getstate__().items()
-        }
+        state = dict(super().__getstate__())
+        for name, value in state.items():
+            if isinstance(value, nn.Module):
+                state[name] = copy.deepcopy(value).cpu()
+        if "networks_" in state:
+            state["networks_"] = [copy.deepcopy(one).cpu() for one in self.networks_]
+            state["network_"] = state["networks_"][0]
+        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

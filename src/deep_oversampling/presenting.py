@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from operator import itemgetter
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -18,7 +19,9 @@ from .augmentation import Augmentation
 from .oversampling import Overloaded
 from .trees import changed, joined, leaves
 
-__all__ = ["Chunk", "Presentation", "Table", "batches"]
+__all__ = ["Chunk", "Presentation", "Table", "at", "batches"]
+
+T = TypeVar("T")
 
 _ROOM = 2**25  # bytes of a chunk
 _STEPS = 128  # of a chunk at most
@@ -61,6 +64,13 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.share)
+
+
+def at(tree: T, step: int | Tensor) -> T:  # (steps, E, …) -> (E, …)
+    """One step of it; a tensor of one number does not have to be read back to be followed."""
+    if isinstance(step, Tensor):
+        return changed(tree, lambda tensor: tensor.index_select(0, step).squeeze(0))
+    return changed(tree, itemgetter(step))
 
 
 class Presentation:

@@ -20,8 +20,8 @@ __all__ = ["Replay", "one_by_one"]
 
 _WARM_UP = 3  # steps, so that libraries have chosen their kernels and the optimiser has its state
 
-# objective, batch, share, awake -> losses (E, 2)
-Step = Callable[[Any, Any, Tensor, Tensor | None], Tensor]
+# objective, chunk, which of its steps (a number, or a tensor that holds it) -> losses (E, 2)
+Step = Callable[[Any, Chunk, "int | Tensor"], Tensor]
 
 
 class Replay:
@@ -56,11 +56,7 @@ class Replay:
 
 def one_by_one(take_step: Step, objective: Any, chunk: Chunk) -> Tensor:  # (steps, E, 2)
     """The same without a graph."""
-    losses = []
-    for s in range(len(chunk)):
-        batch = changed(chunk.batch, itemgetter(s))
-        losses.append(take_step(objective, batch, chunk.share[s], chunk.awake))
-    return torch.stack(losses)
+    return torch.stack([take_step(objective, chunk, s) for s in range(len(chunk))])
 
 
 class _Recording:
@@ -113,11 +109,6 @@ class _Recording:
             self._one()
 
     def _one(self) -> None:
-        objective, chunk = self._static
-        batch = changed(chunk.batch, self._now)
-        losses = self._step(objective, batch, self._now(chunk.share), chunk.awake)
+        losses = self._step(*self._static, self._position)
         self._losses.index_copy_(0, self._position, losses.unsqueeze(0))
         self._position += 1
-
-    def _now(self, tensor: Tensor) -> Tensor:
-        return tensor.index_select(0, self._position).squeeze(0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import pad
+from torch.optim import Optimizer
 
 from .errors import InputError
 from .network import Network
@@ -32,6 +34,9 @@ class Stack:
     def __init__(self, networks: Sequence[Network]) -> None:
         self.networks = list(networks)
         self._stacked: dict[str, Tensor] = {}
+        self._in_turn: bool | None = (
+            None  # one after the other; None: not known before the first step
+        )
         if len(self.networks) == 1:
             self._asked = _Asked(self.networks[0])
             return
@@ -49,8 +54,22 @@ class Stack:
     def __len__(self) -> int:
         return len(self.networks)
 
+    def optimizer(self, make: Callable[[Iterable[nn.Parameter]], Optimizer]) -> Optimizer:
+        """The optimiser that is made for the first network, stepping on all of them.
+
+        Whoever makes it may look at the parameters (no weight decay for vectors, say), so it is
+        shown those of an ordinary network.
+        """
+        own = dict(self.networks[0].named_parameters())
+        optimizer = make(own.values())
+        name_of = {parameter: name for name, parameter in own.items()}
+        if len(self) > 1:
+            for group in optimizer.param_groups:
+                group["params"] = [self._stacked[name_of[p]] for p in group["params"]]
+        return optimizer
+
     def parameters(self) -> list[nn.Parameter]:
-        """What the optimiser steps on: (E, …), or those of the only network."""
+        """(E, …), or those of the only network."""
         if len(self) == 1:
             return list(self.networks[0].parameters())
         return [tensor for tensor in self._stacked.values() if isinstance(tensor, nn.Parameter)]
@@ -71,9 +90,29 @@ class Stack:
             return tuple(functional_call(self._asked, state, given))
 
         state = {f"network.{name}": tensor for name, tensor in self._stacked.items()}
-        # dropout: each its own
-        found: tuple[Tensor, ...] = vmap(of_one, randomness="different")(state, leaves(asked))
-        return found
+        tensors = leaves(asked)
+        if not self._in_turn:
+            before = [buffer.clone() for buffer in self.buffers() if self._in_turn is None]
+            try:  # dropout: each its own
+                found = tuple(vmap(of_one, randomness="different")(state, tensors))
+                self._in_turn = False
+                return found
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:
+                self._in_turn = True
+                for buffer, old in zip(self.buffers(), before, strict=True):
+                    buffer.copy_(old)
+                logging.getLogger(__name__).warning(
+                    "the members of a stack are computed one after the other in every step, as "
+                    "this network or loss cannot be computed for all at once: %s",
+                    str(error).partition("\n")[0],
+                )
+        each = [
+            of_one({name: t[e] for name, t in state.items()}, [t[e] for t in tensors])
+            for e in range(len(self))
+        ]
+        return tuple(torch.stack(column) for column in zip(*each, strict=True))
 
     def part(self) -> None:
         """Every network for itself again."""

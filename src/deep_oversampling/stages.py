@@ -54,6 +54,8 @@ class Member:
     network: Network
     stages: Iterator[Stage]
     rng: Streams
+    judge: Judge | None = None  # after every round
+    on_round: Callable[[Round], None] | None = None
     history: History = field(default_factory=History)
     error: TrainingError | None = None  # why it was lost; it has its weights from before that
 
@@ -72,7 +74,7 @@ def train_stages(
     on_round: Callable[[Round], None] | None = None,
 ) -> History:
     """Train stage by stage; where one goes wrong the weights from before it are put back."""
-    member = Member(network, stages, rng)
+    member = Member(network, stages, rng, judge, on_round)
     train_members(
         [member],
         batch_size=batch_size,
@@ -80,8 +82,6 @@ def train_stages(
         schedule=schedule,
         augment=augment,
         engine=engine,
-        judges=[judge] if judge else None,
-        on_round=on_round,
     )
     if member.error:
         raise member.error
@@ -96,8 +96,6 @@ def train_members(
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
     augment: Augmentation | None = None,
     engine: Engine | None = None,
-    judges: Sequence[Judge] | None = None,
-    on_round: Callable[[Round], None] | None = None,  # of the first member
 ) -> None:
     """Train networks of one shape at once, stage by stage; each ends where it would end alone.
 
@@ -131,11 +129,11 @@ def train_members(
                 continue
             if stage.embedded:
                 member.history.spreads.append(spread(*stage.embedded))
-            scores = judges[e](member.network) if judges else None
+            scores = member.judge(member.network) if member.judge else None
             presented = len(stage.table) * stage.images_per_row
             member.history.rounds.append(Round(stage.task, presented, *outcome, seconds, scores))
-        if on_round and not members[0].error:
-            on_round(members[0].history.rounds[-1])
+            if member.on_round:
+                member.on_round(member.history.rounds[-1])
         t, start = t + 1, time.perf_counter()
     trainer.part()
 

@@ -15,7 +15,7 @@ from .engine import Engine
 from .errors import TrainingError
 from .network import Network
 from .objectives import Objective
-from .presenting import Chunk, Presentation, Table
+from .presenting import Chunk, Presentation, Table, at
 from .replaying import Replay, one_by_one
 from .seeding import isolated
 from .stacking import Stack
@@ -40,9 +40,9 @@ class Trainer:
     ) -> None:
         self.networks, self._engine = list(networks), engine or Engine()
         self._stack = Stack(self.networks)
-        self.optimizer = optimizer(self._stack.parameters())
+        self.optimizer = self._stack.optimizer(optimizer)
         self._replay = Replay(self._step)
-        self._losses = self._engine.compiled(self._stack.losses)
+        self._losses = self._engine.compiled(self._losses_at)
         if self.networks[0].device.type == "cuda":
             _for_replays(self.optimizer)
 
@@ -88,18 +88,24 @@ class Trainer:
         numbers = [tuple((k, v) for k, v in g.items() if k != "params") for g in groups]
         return self._replay.run(objective, chunk, kind=repr(numbers))
 
+    def _losses_at(
+        self, objective: Objective, batch: Any, step: int | Tensor
+    ) -> tuple[Tensor, ...]:
+        """What can be compiled as a whole; choosing the step is part of it, and costs nothing."""
+        return self._stack.losses(objective, at(batch, step))
+
     def _step(
         self,
-        objective: Objective,  # trees of (E, …)
-        batch: Any,
-        share: Tensor,  # (E, b)
-        awake: Tensor | None,  # (E,)
+        objective: Objective,  # a tree of (E, …)
+        chunk: Chunk,
+        step: int | Tensor,
     ) -> Tensor:  # (E, 2)
         """Forward, backward and an update of all that are awake."""
+        awake, share = chunk.awake, at(chunk.share, step)
         kept = [] if awake is None else [(tensor, tensor.clone()) for tensor in self._changing()]
         self.optimizer.zero_grad()
         with self._engine.precision(share.device):
-            ell_g, ell_f, *weights = self._losses(objective, batch)
+            ell_g, ell_f, *weights = self._losses(objective, chunk.batch, step)
         if weights:  # the mean of the rows that are no padding, by their weights
             share = share * weights[0] / (share * weights[0]).sum(1, keepdim=True)
         ell = (torch.stack([ell_g, ell_f], 2) * share.unsqueeze(2)).sum(1)

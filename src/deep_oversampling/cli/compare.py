@@ -15,6 +15,8 @@ from .compare_table import print_table
 from .data import Cache, DataDir
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..rivals import Method
     from ..rivals.summary import Row
     from ..rivals.trials import Trial
@@ -59,9 +61,11 @@ def compare(
     dos compare --data pictures/ --methods cnn,weights,logit-adjustment,dos --out runs/pictures
     """
     from ..data import load, parse_protocol
-    from ..rivals.compare import choose_rounds, contents, run_trial
+    from ..network import pick_device
+    from ..rivals.compare import choose_rounds, contents, run_trials
     from ..rivals.summary import TEST, summarize
     from ..rivals.trials import Setting, append_trial, check_writable, read_trials
+    from ..together import how_many
 
     chosen = _chosen(methods)
     protocol = str(parse_protocol(imbalance))
@@ -97,8 +101,8 @@ def compare(
     )
     with progress:
         task = progress.add_task("trials", total=sum(map(len, open_.values())))
-        for of_trial, left in open_.items():
-            for trial in run_trial(splits, setting, left, of_trial, device=device) if left else ():
+        for left, alike in _batches(open_, how_many(trials, pick_device(device))):
+            for trial in run_trials(splits, setting, left, alike, device=device):
                 found.append(trial)
                 if path:
                     append_trial(path, trial)
@@ -114,6 +118,18 @@ def compare(
         print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
         if path:
             print(f"trials: {path}")
+
+
+def _batches(
+    open_: dict[int, list[Method]], at_once: int
+) -> Iterator[tuple[list[Method], list[int]]]:
+    """Methods, and seeds that still lack just these, as many as can be trained at once."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for seed, left in open_.items():
+        alike.setdefault(tuple(method.name for method in left), []).append(seed)
+    for seeds in alike.values():
+        for start in range(0, len(seeds) if open_[seeds[0]] else 0, at_once):
+            yield open_[seeds[0]], seeds[start : start + at_once]
 
 
 def _chosen(text: str) -> list[Method]:

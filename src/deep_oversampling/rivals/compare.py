@@ -6,6 +6,7 @@ import hashlib
 import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -17,19 +18,19 @@ from torch.optim import SGD
 from .. import __version__
 from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol
 from ..data.imbalance import DropFromClasses, ImbalanceProtocol
-from ..errors import DOSError, InputError, TrainingError
-from ..history import Round
-from ..metrics import MEASURES
+from ..errors import DOSError, InputError
+from ..metrics import MEASURES, Report
 from ..models import resnet32, small_network
 from ..network import Network, Normalize, pick_device
 from ..plan import Plan
 from ..samples import Samples
 from ..seeding import streams
-from ..stages import train_stages
+from ..stages import Member
+from ..together import how_many, train_together
 from .method import Contest, Method
 from .trials import Setting, Trial
 
-__all__ = ["MODELS", "choose_rounds", "contents", "run_trial"]
+__all__ = ["MODELS", "choose_rounds", "contents", "run_trials"]
 
 T = TypeVar("T")
 
@@ -64,54 +65,74 @@ def choose_rounds(samples: int, batch_size: int) -> int:
     return min(most, max(least, math.ceil(_STEPS * batch_size / samples)))
 
 
-def run_trial(
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """What one seed gives to every method."""
+
+    seed: int
+    train: Samples
+    test: Samples
+    plan: Plan
+
+
+def run_trials(
     splits: Splits,
     setting: Setting,
     methods: Sequence[Method],
-    seed: int,
+    seeds: Sequence[int],
     *,
     device: torch.device | str | None = None,
 ) -> Iterator[Trial]:
     """Train and measure one method after the other; those that share a training, once.
 
-    A method that cannot be run here (SMOTE without imbalanced-learn, or memory that does not
-    suffice) gives a trial that says why, and the rest goes on.
+    All seeds are trained at once, where there is a GPU. A method that cannot be run here (SMOTE
+    without imbalanced-learn, or memory that does not suffice) gives trials that say why, and the
+    rest goes on.
     """
     place = pick_device(device)
     _check_model(setting.model, splits.train)
-    whole, test = splits.train, splits.test
-    if test is None:
-        whole, test = hold_out(whole, setting.test_share, seed=seed)
-    protocol = parse_protocol(setting.imbalance)
-    subset = imbalanced(whole, protocol, seed=seed)
-    train, test = _moved(subset.samples, place), _moved(test, place)
-    plan = _plan(train, protocol, subset.reduced, setting.k)
-    record = partial(
-        Trial,
-        setting=setting,
-        seed=seed,
-        minority=tuple(plan.minority.nonzero().flatten().tolist()),
-        samples=tuple(train.class_counts.tolist()),
-        where=_where(place),
-    )
-    left_out = partial(record, measures={}, presented=0, seconds=0.0)
+    entries = _entries(splits, setting, seeds, place)
     for group in _by_training(methods):
-        trained, reason = _tried(partial(_train, group[0], train, plan, setting, seed), place)
+        trained, reason = _tried(partial(_train, group[0], entries, setting), place)
         for method in group:
-            report = None
-            if trained is not None:
-                network, history, lost = trained
-                report, reason = _tried(partial(method.readout, network, train, test), place)
-            if report is None:
-                yield left_out(method=method.name, left_out=reason)
-            else:
-                yield record(
+            members: Sequence[Member | None] = trained or [None] * len(entries)
+            for entry, member in zip(entries, members, strict=True):
+                report = None
+                if member is not None:
+                    asked = partial(method.readout, member.network, entry.train, entry.test)
+                    report, reason = _tried(asked, place)
+                rounds = member.history.rounds if member and report else []
+                yield Trial(
+                    setting=setting,
                     method=method.name,
-                    measures={name: _numbers(getattr(report, name)) for name in MEASURES},
-                    presented=sum(one.presented for one in history),
-                    seconds=round(sum(one.seconds for one in history), 3),
-                    lost=lost,
+                    seed=entry.seed,
+                    minority=tuple(entry.plan.minority.nonzero().flatten().tolist()),
+                    samples=tuple(entry.train.class_counts.tolist()),
+                    measures=_measures(report) if report else {},
+                    presented=sum(one.presented for one in rounds),
+                    seconds=round(sum(one.seconds for one in rounds), 3),
+                    where=_where(place),
+                    left_out="" if report else reason,
+                    lost=str(member.error or "") if member and report else "",
                 )
+
+
+def _entries(
+    splits: Splits, setting: Setting, seeds: Sequence[int], place: torch.device
+) -> list[_Entry]:
+    protocol = parse_protocol(setting.imbalance)
+    held_out = None if splits.test is None else _moved(splits.test, place)
+    entries = []
+    for seed in seeds:
+        whole, test = splits.train, held_out
+        if test is None:
+            whole, own = hold_out(whole, setting.test_share, seed=seed)
+            test = _moved(own, place)
+        subset = imbalanced(whole, protocol, seed=seed)
+        train = _moved(subset.samples, place)
+        plan = _plan(train, protocol, subset.reduced, setting.k)
+        entries.append(_Entry(seed, train, test, plan))
+    return entries
 
 
 def _tried(action: Callable[[], T], device: torch.device) -> tuple[T | None, str]:
@@ -171,30 +192,30 @@ def _by_training(methods: Sequence[Method]) -> list[list[Method]]:
     return list(groups.values())
 
 
-def _train(
-    method: Method, train: Samples, plan: Plan, setting: Setting, seed: int
-) -> tuple[Network, list[Round], str]:  # and why it was lost, if it was
+def _train(method: Method, entries: Sequence[_Entry], setting: Setting) -> list[Member]:
     """From the same initial weights, with the same batches in the rounds that are alike.
 
     A training that is lost counts with the weights it had before: to leave it out would flatter.
     """
-    network = MODELS[setting.model](train, seed)
+    return train_together(
+        [partial(_begun, method, entry, setting) for entry in entries],
+        at_once=how_many(len(entries), entries[0].train.y.device),
+        batch_size=setting.batch_size,
+        optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
+    )
+
+
+def _begun(method: Method, entry: _Entry, setting: Setting) -> Member:
+    network = MODELS[setting.model](entry.train, entry.seed)
     network = method.training.prepare(network) if method.training.prepare else network
-    network.to(train.y.device)
-    contest = Contest(train, plan, setting.rounds, setting.rounds, streams(seed))
-    rounds: list[Round] = []
-    try:
-        train_stages(
-            network,
-            method.training.stages(network, contest),
-            batch_size=min(setting.batch_size, len(train)),
-            rng=streams(seed),
-            optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
-            on_round=rounds.append,
-        )
-    except TrainingError as error:
-        return network, rounds, str(error)
-    return network, rounds, ""
+    network.to(entry.train.y.device)
+    rng = streams(entry.seed)
+    contest = Contest(entry.train, entry.plan, setting.rounds, setting.rounds, rng)
+    return Member(network, method.training.stages(network, contest), rng)
+
+
+def _measures(report: Report) -> dict[str, tuple[float | None, ...]]:
+    return {name: _numbers(getattr(report, name)) for name in MEASURES}
 
 
 def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:

@@ -1,0 +1,77 @@
+"""What a training is given, checked at the door: before the first round, not after hours."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .augmentation import Augmentation
+from .errors import DOSError, InputError
+from .network import Network, predict
+from .samples import Samples
+
+__all__ = ["check_augment", "check_numbers", "check_outputs"]
+
+
+def check_numbers(
+    samples: Samples,
+    rounds: int,
+    initial_rounds: int | None,
+    batch_size: int | None,
+    pull: float,
+    pull_limit: float | None,
+) -> None:
+    """Every number at the door."""
+    if rounds < 1 or (initial_rounds or 0) < 0:
+        raise InputError(
+            "rounds must be at least 1 and initial_rounds at least 0, found "
+            f"rounds={rounds}, initial_rounds={initial_rounds}"
+        )
+    if batch_size is not None and not 1 <= batch_size <= len(samples):
+        raise InputError(
+            f"batch_size must lie between 1 and the number of samples, found {batch_size} "
+            f"for {len(samples)} samples; pass a smaller one or leave it out"
+        )
+    if not 0 <= pull < math.inf or not 0 <= (pull_limit or 0) < math.inf:
+        raise InputError(
+            "pull and pull_limit must be 0 or more and finite (pull_limit=None for no limit), "
+            f"found pull={pull}, pull_limit={pull_limit}"
+        )
+
+
+def check_outputs(network: Network, samples: Samples) -> None:
+    """One sample through the network, so that a misfit is told before the first round."""
+    try:
+        outputs = predict(network, samples.x[:1]).shape[1]
+    except DOSError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise InputError(
+            f"the network must take samples of shape {tuple(samples.x.shape[1:])} and type "
+            f"{samples.x.dtype} (uint8 becomes float, other integers stay), found: {error}"
+        ) from error
+    if outputs != samples.n:
+        raise InputError(
+            f"the network must have one output for each of the {samples.n} classes, found "
+            f"{outputs}; change its classifier"
+        )
+
+
+def check_augment(augment: Augmentation | None, samples: Samples) -> None:
+    """One sample through it, so that a misfit is told before the first round."""
+    if augment is None:
+        return
+    draws = getattr(augment, "draws", None)
+    if isinstance(augment, type) or not callable(augment) or not isinstance(draws, int):
+        raise InputError(
+            "augment must be an object such as CropAndFlip(), a function of a batch and of "
+            f"uniform numbers with a number of draws, found {augment!r}"
+        )
+    x = samples.x[:1]
+    found = augment(x, torch.zeros(1, draws, device=x.device))
+    if found.shape != x.shape or found.dtype != x.dtype:
+        raise InputError(
+            f"augment must return a batch like the one it is given, {tuple(x.shape)} of {x.dtype}, "
+            f"found {tuple(found.shape)} of {found.dtype}"
+        )

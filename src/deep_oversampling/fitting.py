@@ -1,0 +1,195 @@
+"""fit: Algorithm 1 on a network and samples; fit_many: on E of them at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+import torch
+from torch import nn
+from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from .algorithm import deep_over_sampling
+from .augmentation import Augmentation
+from .checks import check_augment, check_numbers, check_outputs
+from .engine import Engine
+from .errors import InputError, TrainingError
+from .history import History, Round, spread
+from .losses import Loss, entropy
+from .metrics import measure
+from .network import Network, embed, pick_device, predict
+from .plan import Plan
+from .samples import Samples
+from .seeding import streams
+from .stages import Judge, Member, Stage, sgd
+from .together import how_many, train_together
+
+__all__ = ["fit", "fit_many"]
+
+
+def fit(
+    network: Network,
+    samples: Samples,
+    plan: Plan | None = None,  # default: Plan.automatic, from the class counts
+    *,
+    rounds: int = 3,  # T
+    initial_rounds: int | None = None,  # default: as many as rounds (R11)
+    batch_size: int | None = None,  # default: 60, or all samples if there are fewer
+    pull: float = 10.0,  # λ (R5)
+    pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
+    weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
+    loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
+    schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
+    augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
+    validation: Samples | None = None,
+    on_round: Callable[[Round], None] | None = None,
+    seed: int = 0,
+    device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
+    engine: Engine | None = None,  # default: Engine()
+) -> History:
+    """Train f and g together on fresh synthetic targets every round; the network is changed."""
+    counts = samples.class_counts
+    plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
+    plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
+    (found,) = fit_many(
+        [network],
+        [samples],
+        [plan],
+        rounds=rounds,
+        initial_rounds=initial_rounds,
+        batch_size=batch_size,
+        pull=[pull],
+        pull_limit=pull_limit,
+        weighted=weighted,
+        loss=loss,
+        optimizer=optimizer,
+        schedule=schedule,
+        augment=augment,
+        validation=validation,
+        on_round=None if on_round is None else lambda _, one: on_round(one),
+        seeds=[seed],
+        device=device,
+        engine=engine,
+    )
+    if isinstance(found, TrainingError):
+        raise found
+    return found
+
+
+def fit_many(
+    networks: Sequence[Network],  # E, of one shape
+    samples: Samples | Sequence[Samples],  # the same for all, or each its own
+    plans: Sequence[Plan | None] | None = None,
+    *,
+    rounds: int = 3,
+    initial_rounds: int | None = None,
+    batch_size: int | None = None,
+    pull: float | Sequence[float] = 10.0,
+    pull_limit: float | None = 0.3,
+    weighted: bool = True,
+    loss: Loss = entropy,
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
+    schedule: Callable[[Optimizer], LRScheduler] | None = None,
+    augment: Augmentation | None = None,
+    validation: Samples | None = None,
+    on_round: Callable[[int, Round], None] | None = None,  # e, its round
+    seeds: Sequence[int] | None = None,  # default: 0 … E-1
+    device: torch.device | str | None = None,
+    engine: Engine | None = None,
+    at_once: int | None = None,  # default: all on a GPU, one after the other without
+) -> list[History | TrainingError]:
+    """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
+
+    They may differ in samples, plan, λ and seed. A training that is lost gives its error instead
+    of a history, and the others go on.
+    """
+    many = len(networks)
+    all_samples = [samples] * many if isinstance(samples, Samples) else list(samples)
+    all_plans = [None] * many if plans is None else list(plans)
+    pulls = list(pull) if isinstance(pull, Sequence) else [pull] * many
+    seeds = range(many) if seeds is None else seeds
+    if not many or {len(all_samples), len(all_plans), len(pulls), len(seeds)} != {many}:
+        raise InputError(
+            "there must be samples, a plan, a pull and a seed for each network, found "
+            f"{len(all_samples)}, {len(all_plans)}, {len(pulls)} and {len(seeds)} for {many}"
+        )
+    if not callable(optimizer):
+        raise InputError(
+            "optimizer must be a function that makes one from parameters, such as "
+            f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
+        )
+    place, makers, presented = pick_device(device), [], set()
+    for e, network in enumerate(networks):
+        own, plan = all_samples[e], all_plans[e]
+        check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
+        counts = own.class_counts
+        plan = Plan.automatic(counts, names=own.classes) if plan is None else plan
+        plan = plan.fitted_to(counts, own.classes)
+        presented.add((len(own), int((plan.r * counts.cpu()).sum())))
+        network.to(place)
+        own = own.to(place)
+        check_outputs(network, own)
+        check_augment(augment, own)
+        algorithm = partial(
+            deep_over_sampling,
+            network,
+            own,
+            plan,
+            rounds=rounds,
+            initial_rounds=rounds if initial_rounds is None else initial_rounds,
+            pull=pulls[e],
+            pull_limit=pull_limit,
+            weighted=weighted,
+            loss=loss,
+        )
+        judge = partial(_scores, data=validation, plan=plan) if validation else None
+        report = partial(on_round, e) if on_round else None
+        makers.append(_maker(algorithm, network, own, seeds[e], judge, report))
+    if at_once is None:
+        at_once = how_many(len(networks), place)
+    if len(presented) > 1 and not isinstance(optimizer(networks[0].parameters()), SGD):
+        at_once = 1  # Adam and its kin count the steps of all together, and these differ
+    members = train_together(
+        makers,
+        at_once=at_once,
+        batch_size=batch_size or min(60, *map(len, all_samples)),
+        optimizer=optimizer,
+        schedule=schedule,
+        augment=augment,
+        engine=engine,
+    )
+    return [member.error or member.history for member in members]
+
+
+def _maker(
+    algorithm: Callable[..., Iterator[Stage]],
+    network: Network,
+    samples: Samples,
+    seed: int,
+    judge: Judge | None,
+    on_round: Callable[[Round], None] | None,
+) -> Callable[[], Member]:
+    """A training that can begin again: with the weights of now, and all draws as at first."""
+    start = copy.deepcopy(network.state_dict())
+
+    def make() -> Member:
+        network.load_state_dict(start)
+        rng, history = streams(seed), History()
+
+        def stages() -> Iterator[Stage]:
+            yield from algorithm(rng=rng)
+            history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+
+        return Member(network, stages(), rng, judge, on_round, history)
+
+    return make
+
+
+def _scores(network: Network, data: Samples, plan: Plan) -> dict[str, dict[str, float]]:
+    """Measures on validation data, for the classes that the plan favours and the others."""
+    report = measure(predict(network, data.x), data.y)
+    groups = {"minority": plan.minority.numpy(), "majority": ~plan.minority.numpy()}
+    return {name: report.mean(group) for name, group in groups.items() if group.any()}
