@@ -67,7 +67,7 @@ class _Recording:
         self.room = len(chunk)
         self._static = changed((objective, chunk), torch.clone)
         self._position = torch.zeros(1, dtype=torch.long, device=chunk.share.device)
-        self._losses = torch.zeros(self.room, chunk.share.shape[1], 2, device=chunk.share.device)
+        self._losses: Tensor | None = None  # (steps, E, 2)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._warm = 0
         self.refused = ""
@@ -83,6 +83,7 @@ class _Recording:
                 self._one()
             else:
                 self._graph.replay()
+        assert self._losses is not None
         return self._losses[: len(chunk)].clone()
 
     def _begin(self) -> None:
@@ -110,5 +111,7 @@ class _Recording:
 
     def _one(self) -> None:
         losses = self._step(*self._static, self._position)
+        if self._losses is None:  # at the first, ordinary step
+            self._losses = losses.new_zeros(self.room, *losses.shape)
         self._losses.index_copy_(0, self._position, losses.unsqueeze(0))
         self._position += 1

@@ -34,9 +34,7 @@ class Stack:
     def __init__(self, networks: Sequence[Network]) -> None:
         self.networks = list(networks)
         self._stacked: dict[str, Tensor] = {}
-        self._in_turn: bool | None = (
-            None  # one after the other; None: not known before the first step
-        )
+        self._in_turn: bool | None = None  # None: before the first step, not known
         if len(self.networks) == 1:
             self._asked = _Asked(self.networks[0])
             return

@@ -101,6 +101,8 @@ class Trainer:
         step: int | Tensor,
     ) -> Tensor:  # (E, 2)
         """Forward, backward and an update of all that are awake."""
+        if self._engine.compile and not isinstance(step, Tensor):
+            step = torch.tensor([step], device=chunk.share.device)  # a number would be compiled in
         awake, share = chunk.awake, at(chunk.share, step)
         kept = [] if awake is None else [(tensor, tensor.clone()) for tensor in self._changing()]
         self.optimizer.zero_grad()

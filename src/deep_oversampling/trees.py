@@ -15,13 +15,22 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from .errors import InputError
+
 __all__ = ["Unlike", "changed", "joined", "leaves", "outline"]
 
 T = TypeVar("T")
 
 
-class Unlike(Exception):
-    """Trees that cannot be joined; the message says what differs."""
+class Unlike(InputError):
+    """Trees that cannot be joined."""
+
+    def __init__(self, first: Any, trees: Sequence[Any]) -> None:
+        other = next(tree for tree in trees if tree is not first)
+        super().__init__(
+            "what is trained at once must be asked alike but for tensors and numbers, found "
+            f"{first!r} beside {other!r}; use the same functions, or train one after the other"
+        )
 
 
 def changed(tree: T, change: Callable[[Tensor], Tensor]) -> T:
@@ -55,7 +64,7 @@ def joined(trees: Sequence[T], join: Callable[[list[Tensor]], Tensor]) -> T:
     if all(tree is first for tree in trees) and not leaves(first):
         return trees[0]
     if any(type(tree) is not type(first) for tree in trees):
-        raise Unlike(f"{first!r} beside {next(t for t in trees if type(t) is not type(first))!r}")
+        raise Unlike(first, trees)
     if isinstance(first, int | float | str | None):
         if all(tree == first for tree in trees):
             return trees[0]
@@ -63,7 +72,7 @@ def joined(trees: Sequence[T], join: Callable[[list[Tensor]], Tensor]) -> T:
             return join([torch.tensor(tree) for tree in trees])  # type: ignore[return-value]
     parts = [_parts(tree) for tree in trees]
     if any(p is None or len(p) != len(parts[0] or ()) for p in parts):
-        raise Unlike(f"{first!r} beside {next(t for t in trees if t is not first)!r}")
+        raise Unlike(first, trees)
     columns = zip(*(p for p in parts if p is not None), strict=True)
     return _rebuilt(trees[0], [joined(column, join) for column in columns])
 
