@@ -35,6 +35,7 @@ ORDER = [
     "presenting",
     "stacking",
     "replaying",
+    "cuda_graphs",
     "engine",
     "training",
     "metrics",

@@ -171,7 +171,7 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 
-def embed(network: Network, x: Tensor | View, *, batch_size: int = 256) -> Tensor:  # (m, d)
+def embed(network: Network, x: Tensor | View, *, batch_size: int | None = None) -> Tensor:  # (m, d)
     """v_i = f(x_i) for every sample: evaluation mode, no gradient, in chunks."""
     v = _in_chunks(network, network.embed, x, batch_size)
     if not bool(v.isfinite().all()):
@@ -183,16 +183,19 @@ def embed(network: Network, x: Tensor | View, *, batch_size: int = 256) -> Tenso
     return v
 
 
-def predict(network: Network, x: Tensor | View, *, batch_size: int = 256) -> Tensor:  # (m, n)
+def predict(
+    network: Network, x: Tensor | View, *, batch_size: int | None = None
+) -> Tensor:  # (m, n)
     """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
     return _in_chunks(network, network, x, batch_size).softmax(1)
 
 
-def _in_chunks(network: Network, function: Any, x: Tensor | View, batch_size: int) -> Tensor:
+def _in_chunks(network: Network, function: Any, x: Tensor | View, most: int | None) -> Tensor:
+    most = most or (256 if network.device.type == "cpu" else 8192)  # of a cache, of a GPU
     was_training = network.training
     network.eval()
     try:
         with torch.no_grad():
-            return torch.cat([function(part.to(network.device)) for part in chunks(x, batch_size)])
+            return torch.cat([function(part.to(network.device)) for part in chunks(x, most)])
     finally:
         network.train(was_training)

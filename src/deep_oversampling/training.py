@@ -11,12 +11,13 @@ from torch import Generator, Tensor, nn
 from torch.optim import Optimizer
 
 from .augmentation import Augmentation
+from .cuda_graphs import CudaGraphs
 from .engine import Engine
 from .errors import TrainingError
 from .network import Network
 from .objectives import Objective
 from .presenting import Chunk, Presentation, Table, at
-from .replaying import Replay, one_by_one
+from .replaying import Replay
 from .seeding import isolated
 from .stacking import Stack
 from .trees import joined
@@ -41,9 +42,10 @@ class Trainer:
         self.networks, self._engine = list(networks), engine or Engine()
         self._stack = Stack(self.networks)
         self.optimizer = self._stack.optimizer(optimizer)
-        self._replay = Replay(self._step)
+        records = self._engine.replay and self.networks[0].device.type == "cuda"
+        self._replay = Replay(self._step, CudaGraphs() if records else None)
         self._losses = self._engine.compiled(self._losses_at)
-        if self.networks[0].device.type == "cuda":
+        if records:
             _for_replays(self.optimizer)
 
     def train_round(
@@ -82,8 +84,6 @@ class Trainer:
         return self._outcomes(torch.cat(losses), torch.cat(rows), presentation.steps)
 
     def _run(self, objective: Objective, chunk: Chunk) -> Tensor:  # (steps, E, 2)
-        if not self._engine.replay:
-            return one_by_one(self._step, objective, chunk)
         groups = self.optimizer.param_groups
         numbers = [tuple((k, v) for k, v in g.items() if k != "params") for g in groups]
         return self._replay.run(objective, chunk, kind=repr(numbers))

@@ -1,0 +1,33 @@
+"""Recording by CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["CudaGraphs"]
+
+
+class CudaGraphs:
+    """Graphs that share their memory, as only one of them is replayed at a time."""
+
+    def __init__(self) -> None:
+        self._pool: Any = torch.cuda.graph_pool_handle()
+
+    def aside(self, function: Callable[[], None]) -> None:
+        stream = torch.cuda.Stream()  # not the default one, on which nothing can be recorded
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            function()
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def record(self, function: Callable[[], None]) -> Callable[[], object]:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, pool=self._pool):
+                function()
+        finally:
+            torch.cuda.synchronize()
+        return graph.replay
