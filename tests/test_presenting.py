@@ -107,7 +107,7 @@ def test_rows_with_neighbours_come_first_and_no_others_have_room() -> None:
 def test_the_shape_is_the_same_in_every_round() -> None:
     shapes = set()
     for seed in range(20):
-        (first, *_) = chunks([many()], 30, generators=[generator(seed)])
+        (first, *_) = chunks([many()], 30, generators=[generator(seed)], steady=True)
         shapes.add(tuple(first.batch.v.shape[2:]))
     assert len(shapes) == 1
 

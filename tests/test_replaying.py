@@ -136,12 +136,12 @@ def with_layer(layer: Callable[[], nn.Module]) -> Callable[[int], Network]:
 NETWORKS = {
     "mlp": lambda seed: small(seed=seed),
     "batch norm": with_layer(lambda: nn.BatchNorm1d(16)),
-    "data-dependent": with_layer(Flips),
+    "data-dependent": with_layer(lambda: nn.Sequential(Flips(), nn.Dropout(0.0))),
 }
 OPTIMIZERS = {
     "sgd": partial(SGD, lr=0.01, momentum=0.9),
     "nesterov, decay": partial(SGD, lr=0.01, momentum=0.9, nesterov=True, weight_decay=1e-3),
-    "adam": partial(Adam, lr=1e-3),
+    "adam": partial(Adam, lr=1e-3, eps=1e-3),  # a gradient that is rounding stays small
 }
 
 

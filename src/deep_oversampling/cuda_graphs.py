@@ -28,6 +28,14 @@ class CudaGraphs:
         try:
             with torch.cuda.graph(graph, pool=self._pool):
                 function()
-        finally:
+        except RuntimeError:
             torch.cuda.synchronize()
+            _end_recording_of_random_numbers()
+            raise
         return graph.replay
+
+
+def _end_recording_of_random_numbers() -> None:
+    """A recording that fails leaves torch's generator in a state in which dropout fails as well."""
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    generator.graphsafe_set_state(generator.clone_state())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, pad
+from torch.nn.functional import cross_entropy, mse_loss, pad
 
 __all__ = [
     "Loss",
@@ -36,7 +36,8 @@ def squared_errors(
     v: Tensor,  # (b, K, d)  neighbours, constant
 ) -> Tensor:  # (b, K)
     """‖f(x) − vᵢ‖²."""
-    return (fx.unsqueeze(1) - v).square().sum(-1)
+    # one kernel for difference and square, and one for their gradient
+    return mse_loss(fx.unsqueeze(1).expand_as(v), v, reduction="none").sum(-1)
 
 
 def with_self(

@@ -48,8 +48,9 @@ def _multi_task(
     to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit)
     c, k, _ = z.v.shape  # the first c rows have neighbours, K each
     errors = with_self(squared_errors(to_f[:c], z.v) / z.variance)  # (c, K+1)
-    own = loss(network.classifier(to_g), z.y)
-    others = loss(network.classifier(z.v.flatten(0, 1)), z.y[:c].repeat_interleave(k))
+    logits = network.classifier(torch.cat([to_g, z.v.flatten(0, 1)]))
+    labels = torch.cat([z.y, z.y[:c].repeat_interleave(k)])
+    own, others = loss(logits, labels).split([len(z.y), c * k])
     rho = proximity(errors, z.w, z.mask)
     ell_g = classifier_loss(own[:c], rho, others.view(c, k))
     ell_f = pull * embedding_loss(errors, z.w)

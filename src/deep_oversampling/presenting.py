@@ -88,6 +88,7 @@ class Presentation:
         augment: Augmentation | None = None,
         images_per_row: int = 1,
         device: torch.device,
+        steady: bool = False,  # shapes should be the same in every round
     ) -> None:
         self._augment, images = augment, images_per_row * batch_size
         some = next(table for table in tables if table is not None)
@@ -102,7 +103,7 @@ class Presentation:
         self.steps = [len(each) for each in rows]
         self.rows = [int(each.sum()) for each in present]
         self._tables, rows, present = _neighbours_first(
-            [t or some for t in tables], rows, present, batch_size
+            [t or some for t in tables], rows, present, batch_size, steady
         )
         whole = max(self.steps)  # those who are done earlier wait, with rows that do not count
         self._indices = [_longer(each, whole).to(device) for each in rows]
@@ -136,13 +137,13 @@ class Presentation:
 
 
 def _expected(share: float, batch_size: int) -> int:
-    """Four deviations above the mean: no batch has more, so the rounds have one shape."""
-    most = share * batch_size + 4 * math.sqrt(share * (1 - share) * batch_size)
+    """Five deviations above the mean: hardly any batch has more, so rounds have one shape."""
+    most = share * batch_size + 5 * math.sqrt(share * (1 - share) * batch_size)
     return min(batch_size, _GRAIN * math.ceil(most / _GRAIN))
 
 
 def _neighbours_first(
-    tables: list[Table], rows: list[Tensor], present: list[Tensor], batch_size: int
+    tables: list[Table], rows: list[Tensor], present: list[Tensor], batch_size: int, steady: bool
 ) -> tuple[list[Table], list[Tensor], list[Tensor]]:
     """Batches of 𝒵′ with the rows that have neighbours first, and no room for others' neighbours.
 
@@ -154,7 +155,8 @@ def _neighbours_first(
     most = 0
     for e, table in enumerate(found):
         has_neighbours = table.has_neighbours.cpu()
-        most = max(most, _expected(float(has_neighbours.float().mean()), batch_size))
+        if steady:
+            most = max(most, _expected(float(has_neighbours.float().mean()), batch_size))
         crowded = has_neighbours[rows[e]]
         order = crowded.long().argsort(dim=1, descending=True, stable=True)
         rows[e], present[e] = rows[e].gather(1, order), present[e].gather(1, order)

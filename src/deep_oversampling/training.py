@@ -43,6 +43,7 @@ class Trainer:
         self._stack = Stack(self.networks)
         self.optimizer = self._stack.optimizer(optimizer)
         records = self._engine.replay and self.networks[0].device.type == "cuda"
+        self._steady = records or self._engine.compile
         self._replay = Replay(self._step, CudaGraphs() if records else None)
         self._losses = self._engine.compiled(self._losses_at)
         if records:
@@ -72,6 +73,7 @@ class Trainer:
             augment=augment,
             images_per_row=images_per_row,
             device=device,
+            steady=self._steady,
         )
         objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
         losses, rows = [], []
