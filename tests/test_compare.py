@@ -58,9 +58,9 @@ def test_a_method_does_not_depend_on_its_company() -> None:
 
 
 def test_methods_that_share_a_training_are_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, train_stages = [], comparison.train_stages
+    calls, train_together = [], comparison.train_together
     monkeypatch.setattr(
-        comparison, "train_stages", lambda *a, **o: calls.append(1) or train_stages(*a, **o)
+        comparison, "train_together", lambda *a, **o: calls.append(1) or train_together(*a, **o)
     )
     trials = run(APART, "dos", "cnn", "dos-lr", "cnn-cl", "dos-knn")
     assert len(calls) == 2

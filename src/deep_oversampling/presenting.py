@@ -112,7 +112,8 @@ class Presentation:
         self._share = (there / there.sum(2, keepdim=True).clamp(min=1)).to(device)
 
     def __iter__(self) -> Iterator[Chunk]:
-        one = sum(t.numel() * t.element_size() for t in leaves(self._gathered(slice(0, 1))))
+        first = [table[rows[:1]] for table, rows in zip(self._tables, self._indices, strict=True)]
+        one = sum(tensor.numel() * tensor.element_size() for tensor in leaves(tuple(first)))
         size = max(1, min(_STEPS, _ROOM // max(one, 1)))
         counts = torch.tensor(self.steps)
         start = 0

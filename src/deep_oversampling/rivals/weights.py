@@ -33,6 +33,7 @@ def _weighted(
 def inverse_frequency(counts: Tensor) -> Tensor:  # (n,) -> (n,)
     """1/m_j, scaled so that the training set's weights have the mean 1.
 
+    >>> import torch
     >>> inverse_frequency(torch.tensor([30, 10])).tolist()
     [0.666..., 2.0]
     """
