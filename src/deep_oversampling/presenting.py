@@ -24,6 +24,7 @@ __all__ = ["Chunk", "Presentation", "Table", "at", "batches"]
 T = TypeVar("T")
 
 _ROOM = 2**25  # bytes of a chunk
+_ROOM_OF_A_GPU = 2**28
 _STEPS = 128  # of a chunk at most
 _GRAIN = 4  # c, the rows with neighbours, is a multiple of it
 
@@ -114,13 +115,14 @@ class Presentation:
     def __iter__(self) -> Iterator[Chunk]:
         first = [table[rows[:1]] for table, rows in zip(self._tables, self._indices, strict=True)]
         one = sum(tensor.numel() * tensor.element_size() for tensor in leaves(tuple(first)))
-        size = max(1, min(_STEPS, _ROOM // max(one, 1)))
+        room = _ROOM if self._share.device.type == "cpu" else _ROOM_OF_A_GPU
+        size = max(1, min(_STEPS, room // max(one, 1)))
         counts = torch.tensor(self.steps)
         start = 0
         for end in sorted(set(self.steps) - {0}):  # from end to end the same members are awake
             awake = None if end <= int(counts.min()) else (counts >= end).to(self._share.device)
-            for first in range(start, end, size):
-                steps = slice(first, min(first + size, end))
+            for begin in range(start, end, size):
+                steps = slice(begin, min(begin + size, end))
                 yield Chunk(self._gathered(steps), self._share[steps], awake)
             start = end
 
