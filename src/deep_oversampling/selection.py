@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from torch import Tensor
 
@@ -31,12 +31,16 @@ class Candidate:
     f1: float = float("nan")
 
 
-def candidates(plan: Callable[[int, float], Plan]) -> list[tuple[Candidate, Plan]]:
+def candidates(
+    counts: Tensor, plan: Callable[[Tensor, int, float], Plan]
+) -> list[tuple[Candidate, Plan]]:
     """k from [3, 10], r from [1/R, k/R]; of those that make the same plan, the first."""
     found: dict[str, tuple[Candidate, Plan]] = {}
     for k in _KS:
         for r_times in (1.0, (1 + k) / 2, float(k)):
-            made = plan(k, r_times)
+            with warnings.catch_warnings():  # of a k that is clamped; the one that is chosen warns
+                warnings.simplefilter("ignore", UserWarning)
+                made = plan(counts, k, r_times).fitted_to(counts)
             found.setdefault(repr(made), (Candidate(k, r_times), made))
     return list(found.values())
 
@@ -54,7 +58,7 @@ def select(
     All start from the same weights and see the same batches. A training that is lost has F1 0.
     """
     train, held_out = hold_out(samples, _SHARE, seed=seed)
-    tried = candidates(partial(plan, train.class_counts))
+    tried = candidates(train.class_counts, plan)
     networks = [make_network() for _ in tried]
     plans, seeds = [made for _, made in tried], [seed] * len(tried)
     outcomes = train_all(networks, train, plans, seeds=seeds)
