@@ -80,12 +80,12 @@ def neighbour_votes(
     """
     if k < 1:
         raise InputError(f"k must be 1 or more, found {k}")
-    v, queries, k = _in_double(v), _in_double(queries), min(k, len(v))
-    if v.device.type != "cpu":
-        return _votes_by_blocks(v, y.to(v.device), queries, n, k)
-    model = KNeighborsClassifier(n_neighbors=k).fit(v.numpy(), y.cpu().numpy())
+    k = min(k, len(v))
+    if v.device.type not in ("cpu", "mps"):  # which has no float64
+        return _votes_by_blocks(v.double(), y.to(v.device), queries.double(), n, k)
+    model = KNeighborsClassifier(n_neighbors=k).fit(v.cpu().numpy(), y.cpu().numpy())
     votes = torch.zeros(len(queries), n, dtype=torch.float64)  # none for a class without samples
-    votes[:, model.classes_] = torch.from_numpy(model.predict_proba(queries.numpy()))
+    votes[:, model.classes_] = torch.from_numpy(model.predict_proba(queries.cpu().numpy())).double()
     return votes
 
 
@@ -106,14 +106,9 @@ def _votes_by_blocks(
     return votes / k
 
 
-def _in_double(v: Tensor) -> Tensor:
-    """Where it is; only mps has no float64, so the CPU computes for it."""
-    return (v.cpu() if v.device.type == "mps" else v).double()
-
-
 @dataclass(frozen=True, eq=False)
 class Logistic:
-    """A fitted logistic regression, in double precision, on the device of the embeddings."""
+    """A fitted logistic regression, in double precision; for mps, which has none, on the CPU."""
 
     weights: Tensor  # (n, d)  for standardised embeddings; the classes sum to 0
     bias: Tensor  # (n,)     -inf for a class without samples
@@ -121,7 +116,7 @@ class Logistic:
     std: Tensor  # (d,)
 
     def probabilities(self, queries: Tensor) -> Tensor:  # (q, d) -> (q, n)
-        x = (_in_double(queries) - self.mean) / self.std
+        x = (queries.to(self.mean.device).double() - self.mean) / self.std
         return torch.addmm(self.bias, x, self.weights.T).softmax(1)
 
 
