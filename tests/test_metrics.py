@@ -1,20 +1,18 @@
-"""Class-wise measures and probes: scikit-learn's values, and values worked out by hand."""
+"""Class-wise measures: scikit-learn's values, and values worked out by hand."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn import metrics as sk
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from deep_oversampling import Network, Samples, embed, measure
-from deep_oversampling.metrics import MEASURES, Report
-from deep_oversampling.probes import knn_probe, logistic_probe
-from toy import blobs, generator, small, train
+from deep_oversampling import InputError, measure
+from deep_oversampling.metrics import MEASURES, Report, measure_all
+from toy import generator
 
 TRUTH = np.array([0, 0, 1, 1, 2])
 P = np.array(
@@ -86,45 +84,93 @@ def test_group_of_absent_classes_has_no_mean() -> None:
     assert report.mean() == dict.fromkeys(MEASURES, 1.0)
 
 
-@pytest.fixture(scope="module")
-def trained() -> tuple[Network, Samples, Samples]:
-    network, samples = small(), blobs()
-    train(network, samples)
-    return network, samples, blobs(seed=1)
+def by_scikit_learn(p: np.ndarray, y: np.ndarray) -> Report:
+    labels = np.arange(p.shape[1])
+    *columns, support = sk.precision_recall_fscore_support(
+        y, p.argmax(1), labels=labels, zero_division=0.0
+    )
+    auprc = [sk.average_precision_score(y == j, p[:, j]) if support[j] else 0.0 for j in labels]
+    return Report(*(np.where(support, column, math.nan) for column in (*columns, auprc)))
 
 
-def arrays(network: Network, *sets: Samples) -> list[np.ndarray]:
-    return [embed(network, samples.x).numpy() for samples in sets]
+def assert_alike(ours: Report, theirs: Report, tolerance: float = 1e-12) -> None:
+    for name in MEASURES:
+        found, expected = getattr(ours, name), getattr(theirs, name)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("k", [1, 5])
-def test_knn_probe_is_scikit_learns_on_the_embeddings(trained, k: int) -> None:
-    network, samples, test = trained
-    v, v_test = arrays(network, samples, test)
-    direct = KNeighborsClassifier(n_neighbors=k).fit(v, samples.y.numpy()).predict_proba(v_test)
-    np.testing.assert_allclose(knn_probe(network, samples, test, k=k), direct)
+# few values, so that there are ties; any value, so that there are numbers that nearly tie
+COARSE = st.sampled_from([0.0, -0.0, 0.25, 0.5, 1.0])
+FINE = st.floats(0, 1)
+SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 12), st.integers(1, 4))  # E, m, n
 
 
-def test_knn_probe_takes_the_samples_there_are(trained) -> None:
-    network, samples, test = trained
-    few = samples[torch.arange(3)]
-    found = knn_probe(network, few, test, k=5)
-    shares = few.class_counts.double() / 3  # all three vote, wherever the test sample lies
-    np.testing.assert_allclose(found, shares.expand(len(test), 3))
+@st.composite
+def members(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    e, m, n = draw(SHAPES)
+    p = draw(arrays(np.float64, (e, m, n), elements=draw(st.sampled_from([COARSE, FINE]))))
+    return p, draw(arrays(np.int64, (e, m), elements=st.integers(0, n - 1)))
 
 
-def test_logistic_probe_is_scikit_learns_on_the_embeddings(trained) -> None:
-    network, samples, test = trained
-    v, v_test = arrays(network, samples, test)
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    direct = model.fit(v, samples.y.numpy()).predict_proba(v_test)
-    np.testing.assert_allclose(logistic_probe(network, samples, test), direct)
+@given(members())
+@example((np.full((2, 7, 3), 0.25), np.arange(14).reshape(2, 7) % 3))
+def test_every_member_has_the_measures_of_scikit_learn(case: tuple[np.ndarray, np.ndarray]) -> None:
+    p, y = case
+    for memory in (1, 2**20):
+        reports = measure_all(p, y, memory=memory)
+        assert len(reports) == len(p)
+        for report, scores, truth in zip(reports, p, y, strict=True):
+            assert_alike(report, by_scikit_learn(scores, truth))
 
 
-@pytest.mark.parametrize("probe", [knn_probe, logistic_probe])
-def test_class_without_training_samples_has_probability_zero(trained, probe) -> None:
-    network, samples, test = trained
-    found = probe(network, samples[samples.y != 1], test)
-    assert found.shape == (len(test), 3)
-    assert (found[:, 1] == 0).all()
-    np.testing.assert_allclose(found.sum(1), 1)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_samples_with_ties_in_the_precision_they_come_in(dtype: torch.dtype) -> None:
+    p = torch.randn(2, 5_000, 6, generator=generator()).to(dtype).softmax(2)
+    p[1] = (100 * p[1]).round() / 100
+    y = torch.randint(6, (5_000,), generator=generator(1))
+    for report, scores in zip(measure_all(p, y), p, strict=True):
+        assert_alike(report, by_scikit_learn(scores.numpy(), y.numpy()))
+        assert_alike(report, measure(scores, y), 0)
+
+
+def test_label_of_no_column_is_of_none_of_the_classes() -> None:
+    p, y = random_case()
+    y[::7], y[1] = 4, -1
+    assert_alike(measure(p, y), by_scikit_learn(p, y))
+
+
+def test_gradients_and_the_order_of_memory_do_not_matter() -> None:
+    p, y = random_case()
+    assert_alike(measure(torch.from_numpy(p).requires_grad_(), y), measure(p, y), 0)
+    assert_alike(measure(torch.from_numpy(p.T.copy()).T, y[::-1][::-1]), measure(p, y), 0)
+
+
+@pytest.mark.parametrize(
+    ("p", "y", "message"),
+    [
+        (
+            np.array([[0.5, 0.5], [math.nan, 0.1]]),
+            [0, 1],
+            r"finite, found NaN .* sample 1 .* lower",
+        ),
+        (np.array([[math.inf, 0.5], [0.2, 0.1]]), [0, 1], "finite, found NaN or infinity .* 0 of"),
+        (P, TRUTH[:-1], r"found shape \(5, 3\) and \(4,\)"),
+        (P[:, 0], TRUTH, r"found shape \(5,\)"),
+        (P[:0], TRUTH[:0], r"one or more samples, .* found shape \(0, 3\)"),
+        (P, TRUTH.astype(float), r"integer class indices .* found torch.float64; convert"),
+    ],
+    ids=["nan", "inf", "labels missing", "one axis", "no samples", "float labels"],
+)
+def test_what_cannot_be_measured_is_refused(p: np.ndarray, y: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        measure(p, np.asarray(y))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_measured_on_the_gpu_as_on_the_cpu() -> None:
+    p, y = random_case(5_000)
+    p = p.round(2)
+    both = torch.from_numpy(np.stack([p, p[::-1]]))
+    for ours, theirs in zip(measure_all(both.to("cuda"), y), measure_all(both, y), strict=True):
+        assert_alike(ours, theirs)

@@ -9,8 +9,8 @@ from torch import Tensor
 from ..algorithm import deep_over_sampling
 from ..losses import Loss, entropy
 from ..metrics import Report, measure
-from ..network import Network
-from ..probes import knn_probe, logistic_probe
+from ..network import Network, embed
+from ..probes import logistic_regression, neighbour_votes
 from ..samples import Samples
 from ..stages import Stage
 from .ldam import ldam, with_cosine_head
@@ -36,11 +36,13 @@ def stages(
 
 
 def by_logistic_regression(network: Network, train: Samples, test: Samples) -> Report:
-    return measure(logistic_probe(network, train, test), test.y)
+    model = logistic_regression(embed(network, train.x), train.y, train.n)
+    return measure(model.probabilities(embed(network, test.x)), test.y)
 
 
 def by_neighbours(network: Network, train: Samples, test: Samples) -> Report:
-    return measure(knn_probe(network, train, test), test.y)
+    v, queries = embed(network, train.x), embed(network, test.x)
+    return measure(neighbour_votes(v, train.y, queries, train.n), test.y)
 
 
 _PAPER = "Ando and Huang, Deep Over-sampling Framework, ECML PKDD 2017"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..metrics import Report, measure
-from ..network import Network
-from ..probes import knn_probe, logistic_probe
+from ..network import Network, embed
+from ..probes import logistic_regression, neighbour_votes
 from ..samples import Samples
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
@@ -21,8 +21,10 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
 
 def by_classifiers(network: Network, train: Samples, test: Samples) -> Report:
     """AUPRC by logistic regression, the rest by the nearest neighbours, as the paper says."""
-    report = measure(knn_probe(network, train, test), test.y)
-    return replace(report, auprc=measure(logistic_probe(network, train, test), test.y).auprc)
+    v, queries = embed(network, train.x), embed(network, test.x)
+    votes = neighbour_votes(v, train.y, queries, train.n)
+    p = logistic_regression(v, train.y, train.n).probabilities(queries)
+    return replace(measure(votes, test.y), auprc=measure(p, test.y).auprc)
 
 
 _TRAINING = Training("cnn", stages)
