@@ -40,6 +40,7 @@ ORDER = [
     "training",
     "metrics",
     "history",
+    "logistic",
     "probes",
     "stages",
     "together",
@@ -67,6 +68,7 @@ MAY_IMPORT = {
     "plan": {"errors"},  # not samples, not embeddings
     "oversampling": {"errors", "overloading", "plan", "samples"},  # owns no seed
     "metrics": {"errors"},
+    "logistic": {"errors"},
     # not that classes are treated differently
     "data": {"errors", "samples", "seeding", "views", "augmentation"},
 }

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_lenet, trained
-from deep_oversampling import Plan, Samples, View, fit
+from deep_oversampling import Network, Plan, Report, Samples, View, fit
 from deep_oversampling.losses import entropy
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import (
@@ -20,6 +20,7 @@ from deep_oversampling.rivals import (
     logit_adjusted,
     with_cosine_head,
 )
+from deep_oversampling.rivals import method as methods
 from toy import blobs, small, train, weights
 
 close = torch.testing.assert_close
@@ -36,6 +37,11 @@ def of(name: str) -> Trained:
     return trained(METHODS[name], contest())
 
 
+def read(name: str, network: Network) -> Report:
+    (report,) = METHODS[name].readout([methods.Trained(network, VECTORS, TEST)])
+    return report
+
+
 def test_the_plan_favours_the_rare_class() -> None:
     assert ROWS > M
 
@@ -49,7 +55,7 @@ def test_names_are_those_of_the_registry() -> None:
 
 @every_method
 def test_report_is_in_range_and_weights_are_finite(name: str) -> None:
-    report = METHODS[name].readout(of(name).network, VECTORS, TEST)
+    report = read(name, of(name).network)
     assert of(name).weights.isfinite().all()
     for measure in MEASURES:
         column = getattr(report, measure)
@@ -80,16 +86,14 @@ def test_every_training_ends_elsewhere_than_all_others(name: str) -> None:
 
 def test_readouts_of_one_training_differ_in_what_they_read() -> None:
     for names in (("cnn", "cnn-cl"), ("dos", "dos-lr", "dos-knn")):
-        reports = [METHODS[n].readout(of(names[0]).network, VECTORS, TEST) for n in names]
+        reports = [read(n, of(names[0]).network) for n in names]
         assert len({METHODS[n].training.name for n in names}) == 1
         assert len({tuple(report.auprc) for report in reports}) == len(names)
 
 
 def test_cnn_cl_takes_auprc_from_logistic_regression_and_the_rest_from_neighbours() -> None:
     network = of("dos").network
-    mixed, knn, lr = (
-        METHODS[n].readout(network, VECTORS, TEST) for n in ("cnn-cl", "dos-knn", "dos-lr")
-    )
+    mixed, knn, lr = (read(n, network) for n in ("cnn-cl", "dos-knn", "dos-lr"))
     np.testing.assert_array_equal(mixed.f1, knn.f1)
     np.testing.assert_array_equal(mixed.auprc, lr.auprc)
 

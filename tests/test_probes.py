@@ -14,17 +14,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from deep_oversampling import InputError, Network, Samples, embed, probes
+from deep_oversampling import InputError, Network, Samples, embed, logistic, probes
+from deep_oversampling.logistic import Logistic, logistic_regression, logistic_regressions
 from deep_oversampling.probes import (
-    Logistic,
     knn_probe,
     logistic_probe,
     logistic_probe_all,
-    logistic_regression,
-    logistic_regressions,
     neighbour_votes,
 )
-from deep_oversampling.rivals import METHODS, plain
+from deep_oversampling.rivals import METHODS, method
+from deep_oversampling.rivals.method import Trained
 from strategies import Problem, problems
 from toy import blobs, generator, small, train
 
@@ -213,7 +212,7 @@ def alike(ours: list[Logistic], theirs: list[Logistic]) -> None:
 
 def test_members_of_other_sizes_and_classes_do_not_disturb_each_other() -> None:
     alone = logistic_regressions(SOME, 4)
-    alike(probes._fit(SOME, 4), alone)
+    alike(logistic._fit(SOME, 4), alone)
     for found, model in zip(logistic_probe_all(SOME, [NEAR] * 5, 4), alone, strict=True):
         assert torch.equal(found, model.probabilities(NEAR))
 
@@ -230,7 +229,7 @@ def test_what_scikit_learn_found_says_what_scikit_learn_does(
     """Both ways come to the same, as far as scikit-learn's own tolerance goes."""
     v, y = CASES[name]
     exact = logistic_regression(v, y, 4).probabilities(v)
-    monkeypatch.setattr(probes, "_WIDE", 3)
+    monkeypatch.setattr(logistic, "_WIDE", 3)
     found = logistic_regression(v, y, 4).probabilities(v)
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     direct = model.fit(v.numpy(), y.numpy()).predict_proba(v.numpy())
@@ -239,7 +238,7 @@ def test_what_scikit_learn_found_says_what_scikit_learn_does(
 
 
 def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes, "_MOST", 1)
+    monkeypatch.setattr(logistic, "_MOST", 1)
     with pytest.warns(UserWarning, match=r"gradient of 2e-05 in 1 iterations, found \d"):
         logistic_regression(NEAR, Y, 3)
 
@@ -250,8 +249,8 @@ def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 def test_readout_by_both_embeds_everything_once(trained, monkeypatch: pytest.MonkeyPatch) -> None:
     network, samples, test = trained
     seen = []
-    monkeypatch.setattr(plain, "embed", lambda n, x: seen.append(len(x)) or embed(n, x))
-    METHODS["cnn-cl"].readout(network, samples, test)
+    monkeypatch.setattr(method, "embed", lambda n, x: seen.append(len(x)) or embed(n, x))
+    METHODS["cnn-cl"].readout([Trained(network, samples, test)])
     assert seen == [len(samples), len(test)]
 
 

@@ -11,7 +11,7 @@ import rival_loops as loops
 from deep_oversampling import Network, Plan, Samples, embed
 from deep_oversampling.objectives import Objective, single_task
 from deep_oversampling.rivals.lmle import MARGINS, by_local_margin, local_margins, triple_header
-from deep_oversampling.rivals.method import Contest
+from deep_oversampling.rivals.method import Contest, Trained
 from deep_oversampling.rivals.retraining import head_only, start_head_anew
 from deep_oversampling.rivals.tables import Redrawn
 from deep_oversampling.rivals.triplet import MARGIN, Group, triplet_objective
@@ -200,7 +200,7 @@ def on_a_circle(counts: tuple[int, ...], seed: int) -> Samples:
 def test_clusters_far_apart_are_classified_perfectly(counts: tuple[int, ...]) -> None:
     network = Network(Points(), nn.Linear(2, len(counts)))
     train, test = on_a_circle(counts, 0), on_a_circle((10,) * len(counts), 1)
-    report = by_local_margin(network, train, test)
+    (report,) = by_local_margin([Trained(network, train, test)])
     for measured in report.mean().values():
         assert measured == pytest.approx(1.0)
 
@@ -208,5 +208,5 @@ def test_clusters_far_apart_are_classified_perfectly(counts: tuple[int, ...]) ->
 def test_swapped_labels_are_classified_wrongly() -> None:
     network = Network(Points(), nn.Linear(2, 2))
     train, test = on_a_circle((40, 40), 0), on_a_circle((10, 10), 1)
-    report = by_local_margin(network, train, Samples(test.x, 1 - test.y))
+    (report,) = by_local_margin([Trained(network, train, Samples(test.x, 1 - test.y))])
     assert report.mean()["f1"] == 0.0

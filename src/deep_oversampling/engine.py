@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from .errors import InputError
+
 __all__ = ["Engine"]
 
 
@@ -21,10 +23,14 @@ class Engine:
 
     replay: bool = True  # on an NVIDIA GPU, steps are recorded as a CUDA graph and replayed
     compile: bool = False  # by torch.compile
-    bf16: bool = False  # mixed precision
+    bf16: bool = False  # mixed precision, on an NVIDIA GPU
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return torch.compile(function) if self.compile else function
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+        if self.bf16 and device.type != "cuda":  # many CPUs are slow with it, some break off
+            raise InputError(
+                f"bf16 needs an NVIDIA GPU, found a training on {device.type}; leave it out"
+            )
         return torch.autocast(device.type, torch.bfloat16, enabled=self.bf16)

@@ -19,6 +19,7 @@ from .. import __version__
 from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol
 from ..data.imbalance import DropFromClasses, ImbalanceProtocol
 from ..errors import DOSError, InputError
+from ..history import Round
 from ..metrics import MEASURES, Report
 from ..models import resnet32, small_network
 from ..network import Network, Normalize, pick_device
@@ -27,7 +28,7 @@ from ..samples import Samples
 from ..seeding import streams
 from ..stages import Member
 from ..together import how_many, train_together
-from .method import Contest, Method
+from .method import Contest, Method, Trained
 from .trials import Setting, Trial
 
 __all__ = ["MODELS", "choose_rounds", "contents", "run_trials"]
@@ -94,14 +95,13 @@ def run_trials(
     entries = _entries(splits, setting, seeds, place)
     for group in _by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
+        members: Sequence[Member | None] = trained or [None] * len(entries)
         for method in group:
-            members: Sequence[Member | None] = trained or [None] * len(entries)
-            for entry, member in zip(entries, members, strict=True):
-                report = None
-                if member is not None:
-                    asked = partial(method.readout, member.network, entry.train, entry.test)
-                    report, reason = _tried(asked, place)
-                rounds = member.history.rounds if member and report else []
+            reports: list[tuple[Report | None, str]] = [(None, reason)] * len(entries)
+            if trained:
+                reports = _read(method, trained, entries, place)
+            for entry, member, (report, why) in zip(entries, members, reports, strict=True):
+                rounds: list[Round] = member.history.rounds if member and report else []
                 yield Trial(
                     setting=setting,
                     method=method.name,
@@ -112,7 +112,7 @@ def run_trials(
                     presented=sum(one.presented for one in rounds),
                     seconds=round(sum(one.seconds for one in rounds), 3),
                     where=_where(place),
-                    left_out="" if report else reason,
+                    left_out="" if report else why,
                     lost=str(member.error or "") if member and report else "",
                 )
 
@@ -133,6 +133,23 @@ def _entries(
         plan = _plan(train, protocol, subset.reduced, setting.k)
         entries.append(_Entry(seed, train, test, plan))
     return entries
+
+
+def _read(
+    method: Method, members: Sequence[Member], entries: Sequence[_Entry], device: torch.device
+) -> list[tuple[Report | None, str]]:
+    """All at once; where one cannot be read, every one by itself, so that the others are."""
+    trained = [
+        Trained(member.network, entry.train, entry.test)
+        for member, entry in zip(members, entries, strict=True)
+    ]
+    reports, reason = _tried(partial(method.readout, trained), device)
+    if reports is not None:
+        return [(report, "") for report in reports]
+    if len(trained) == 1:
+        return [(None, reason)]
+    found = (_read(method, [m], [e], device) for m, e in zip(members, entries, strict=True))
+    return [one for (one,) in found]
 
 
 def _tried(action: Callable[[], T], device: torch.device) -> tuple[T | None, str]:

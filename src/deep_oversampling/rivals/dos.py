@@ -8,14 +8,12 @@ from torch import Tensor
 
 from ..algorithm import deep_over_sampling
 from ..losses import Loss, entropy
-from ..metrics import Report, measure
-from ..network import Network, embed
-from ..probes import logistic_regression, neighbour_votes
-from ..samples import Samples
+from ..network import Network
 from ..stages import Stage
 from .ldam import ldam, with_cosine_head
 from .logit_adjustment import logit_adjusted
 from .method import Contest, Method, Training
+from .plain import by_logistic_regression, by_neighbours
 
 __all__ = ["DOS", "DOS_KNN", "DOS_LDAM", "DOS_LOGIT_ADJUSTMENT", "DOS_LR"]
 
@@ -33,16 +31,6 @@ def stages(
         loss=make_loss(samples.class_counts) if make_loss else entropy,
         rng=contest.rng,
     )
-
-
-def by_logistic_regression(network: Network, train: Samples, test: Samples) -> Report:
-    model = logistic_regression(embed(network, train.x), train.y, train.n)
-    return measure(model.probabilities(embed(network, test.x)), test.y)
-
-
-def by_neighbours(network: Network, train: Samples, test: Samples) -> Report:
-    v, queries = embed(network, train.x), embed(network, test.x)
-    return measure(neighbour_votes(v, train.y, queries, train.n), test.y)
 
 
 _PAPER = "Ando and Huang, Deep Over-sampling Framework, ECML PKDD 2017"

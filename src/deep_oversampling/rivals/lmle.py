@@ -6,7 +6,7 @@ The readings that the publication leaves open are in docs/rivals.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from ..metrics import Report, measure
 from ..network import Network, embed
 from ..samples import Samples
 from ..stages import Stage
-from .method import Contest, Method, Training, passes
+from .method import Contest, Method, Trained, Training, passes
 from .quintuplets import Quintuplets, clusters, draw_anchors, quintuplets
 from .triplet import Group
 
@@ -37,19 +37,22 @@ def triple_header(network: Network, batch: Group) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(ell_f), ell_f
 
 
-def by_local_margin(network: Network, train: Samples, test: Samples) -> Report:
+def by_local_margin(trained: Sequence[Trained]) -> list[Report]:
     """The class with the largest local margin, over the clusters nearest to the query.
 
     Of every class the nearest clusters are retrieved; its margin is the smallest distance to a
     retrieved cluster of another class less the largest to its own.
     """
-    v = normalize(embed(network, train.x), dim=1)
+    return [_by_local_margin(one.train, one.test, *one.embedded) for one in trained]
+
+
+def _by_local_margin(train: Samples, test: Samples, v: Tensor, queries: Tensor) -> Report:
+    v, queries = normalize(v, dim=1), normalize(queries, dim=1)
     cluster = clusters(v, train.y.to(v.device), seed=0)
     size = torch.bincount(cluster)
     centre = v.new_zeros(len(size), v.shape[1]).index_add(0, cluster, v) / size.unsqueeze(1)
     label = torch.empty_like(size)
     label[cluster] = train.y.to(v.device)
-    queries = normalize(embed(network, test.x), dim=1)
     margins = local_margins(torch.cdist(queries, centre), label, train.n)
     return measure(margins.softmax(1), test.y)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+
+from torch import Tensor
 
 from ..losses import Loss
 from ..metrics import Report, measure
-from ..network import Network, predict
+from ..network import Network, embed, predict
 from ..objectives import Objective, single_task
 from ..plan import Plan
 from ..samples import Samples
@@ -20,6 +22,7 @@ __all__ = [
     "Method",
     "Readout",
     "Stages",
+    "Trained",
     "Training",
     "by_softmax",
     "passes",
@@ -44,7 +47,23 @@ class Contest:
 
 
 Stages = Callable[[Network, Contest], Iterator[Stage]]
-Readout = Callable[[Network, Samples, Samples], Report]  # trained network, training set, test set
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A network, what it was trained on and what it is tested on."""
+
+    network: Network
+    train: Samples
+    test: Samples
+
+    @cached_property
+    def embedded(self) -> tuple[Tensor, Tensor]:
+        """The embeddings of both, computed once."""
+        return embed(self.network, self.train.x), embed(self.network, self.test.x)
+
+
+Readout = Callable[[Sequence[Trained]], list[Report]]  # of E trainings at once
 
 
 def passes(contest: Contest, rounds: int, objective: Objective = single_task) -> Iterator[Stage]:
@@ -58,9 +77,9 @@ def with_loss(loss: Loss) -> Objective:
     return partial(single_task, loss=loss)
 
 
-def by_softmax(network: Network, train: Samples, test: Samples) -> Report:
-    """What the network itself says."""
-    return measure(predict(network, test.x), test.y)
+def by_softmax(trained: Sequence[Trained]) -> list[Report]:
+    """What the networks themselves say."""
+    return [measure(predict(one.network, one.test.x), one.test.y) for one in trained]
 
 
 @dataclass(frozen=True)

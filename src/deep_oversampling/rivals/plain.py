@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..metrics import Report, measure
-from ..network import Network, embed
-from ..probes import logistic_regression, neighbour_votes
-from ..samples import Samples
+from ..network import Network
+from ..probes import logistic_probe_all, neighbour_votes
 from ..stages import Stage
-from .method import Contest, Method, Training, passes
+from .method import Contest, Method, Trained, Training, passes
 
 __all__ = ["CNN", "CNN_CL"]
 
@@ -19,12 +18,26 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     yield from passes(contest, contest.initial_rounds + contest.rounds)
 
 
-def by_classifiers(network: Network, train: Samples, test: Samples) -> Report:
+def by_neighbours(trained: Sequence[Trained]) -> list[Report]:
+    reports = []
+    for one in trained:
+        v, queries = one.embedded
+        votes = neighbour_votes(v, one.train.y, queries, one.train.n)
+        reports.append(measure(votes, one.test.y))
+    return reports
+
+
+def by_logistic_regression(trained: Sequence[Trained]) -> list[Report]:
+    v, queries = zip(*(one.embedded for one in trained), strict=True)
+    labelled = [(own, one.train.y) for own, one in zip(v, trained, strict=True)]
+    found = logistic_probe_all(labelled, queries, trained[0].train.n)
+    return [measure(p, one.test.y) for p, one in zip(found, trained, strict=True)]
+
+
+def by_classifiers(trained: Sequence[Trained]) -> list[Report]:
     """AUPRC by logistic regression, the rest by the nearest neighbours, as the paper says."""
-    v, queries = embed(network, train.x), embed(network, test.x)
-    votes = neighbour_votes(v, train.y, queries, train.n)
-    p = logistic_regression(v, train.y, train.n).probabilities(queries)
-    return replace(measure(votes, test.y), auprc=measure(p, test.y).auprc)
+    both = zip(by_neighbours(trained), by_logistic_regression(trained), strict=True)
+    return [replace(report, auprc=other.auprc) for report, other in both]
 
 
 _TRAINING = Training("cnn", stages)
