@@ -54,6 +54,7 @@ ORDER = [
     "rivals",
     "paper",
     "report",
+    "bench",
     "cli",
     "__main__",
 ]
