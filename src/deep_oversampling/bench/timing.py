@@ -15,7 +15,7 @@ __all__ = ["fastest", "limited", "peak", "seconds_of"]
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-_LONG = 10.0  # seconds: what takes so long is not repeated, and its first run counts
+_LONG = 30.0  # seconds: where one of them takes so long, all are run once, and that counts
 
 
 def seconds_of(action: Callable[[], object], device: torch.device) -> float:
@@ -38,8 +38,9 @@ def fastest(
     found: dict[K, list[float]] = {name: [] for name in actions}
     for _ in range(repeats + 1):
         for name, action in actions.items():
-            if min(found[name], default=0.0) < _LONG:
-                found[name].append(seconds_of(action, device))
+            found[name].append(seconds_of(action, device))
+        if max(times[0] for times in found.values()) > _LONG:
+            break
     return {name: min(times[1:] or times) for name, times in found.items()}
 
 
