@@ -56,6 +56,7 @@ ORDER = [
     "rivals",
     "paper",
     "report",
+    "bench",
     "cli",
     "__main__",
 ]

@@ -11,6 +11,7 @@ import typer
 
 from .. import __version__
 from ..errors import DOSError
+from .bench import bench
 from .compare import compare
 from .data import data
 from .demo import demo
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(compare)
+app.command()(bench)
 app.add_typer(data, name="data")
 
 
