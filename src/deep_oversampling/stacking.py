@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from .errors import InputError
 from .network import Network
-from .trees import changed, leaves
+from .trees import changed, leaves, outline
 
 __all__ = ["Stack"]
 
@@ -34,7 +34,7 @@ class Stack:
     def __init__(self, networks: Sequence[Network]) -> None:
         self.networks = list(networks)
         self._stacked: dict[str, Tensor] = {}
-        self._in_turn: bool | None = None  # None: before the first step, not known
+        self._at_once: dict[Hashable, bool] = {}  # objective -> whether it can be vmapped
         if len(self.networks) == 1:
             self._asked = _Asked(self.networks[0])
             return
@@ -89,28 +89,39 @@ class Stack:
 
         state = {f"network.{name}": tensor for name, tensor in self._stacked.items()}
         tensors = leaves(asked)
-        if not self._in_turn:
-            before = [buffer.clone() for buffer in self.buffers() if self._in_turn is None]
-            try:  # dropout: each its own
-                found = tuple(vmap(of_one, randomness="different")(state, tensors))
-                self._in_turn = False
-                return found
-            except torch.OutOfMemoryError:
-                raise
-            except RuntimeError as error:
-                self._in_turn = True
-                for buffer, old in zip(self.buffers(), before, strict=True):
-                    buffer.copy_(old)
-                logging.getLogger(__name__).warning(
-                    "the members of a stack are computed one after the other in every step, as "
-                    "this network or loss cannot be computed for all at once: %s",
-                    str(error).partition("\n")[0],
-                )
+        at_once = vmap(of_one, randomness="different")  # dropout: each its own
+        if torch.compiler.is_compiling():
+            return tuple(at_once(state, tensors))
+        kind = outline(objective)
+        if kind not in self._at_once:
+            self._at_once[kind] = self._tried(at_once, state, tensors)
+        if self._at_once[kind]:
+            return tuple(at_once(state, tensors))
         each = [
             of_one({name: t[e] for name, t in state.items()}, [t[e] for t in tensors])
             for e in range(len(self))
         ]
         return tuple(torch.stack(column) for column in zip(*each, strict=True))
+
+    def _tried(self, at_once: Callable[..., Any], *given: Any) -> bool:
+        """Whether it can be done; what it does to buffers is undone."""
+        before = [buffer.clone() for buffer in self.buffers()]
+        try:
+            with torch.no_grad():
+                at_once(*given)
+            return True
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            logging.getLogger(__name__).warning(
+                "the members of a stack are computed one after the other in every step, as this "
+                "network or loss cannot be computed for all at once: %s",
+                str(error).partition("\n")[0],
+            )
+            return False
+        finally:
+            for buffer, old in zip(self.buffers(), before, strict=True):
+                buffer.copy_(old)
 
     def part(self) -> None:
         """Every network for itself again."""

@@ -7,6 +7,7 @@ The readings that the publication leaves open are in docs/rivals.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,16 +23,17 @@ from .triplet import Group
 
 __all__ = ["LMLE", "MARGINS", "by_local_margin", "triple_header"]
 
-MARGINS = (0.2, 0.2, 0.2)  # g1, g2, g3, between squared distances of unit vectors
+MARGINS = torch.tensor([0.2, 0.2, 0.2])  # g1, g2, g3, between squared distances of unit vectors
 _NEIGHBOURS = 3  # clusters of a class that are retrieved for a query
 
 
-def triple_header(network: Network, batch: Group) -> tuple[Tensor, Tensor]:
+def triple_header(
+    network: Network, batch: Group, *, margins: Tensor = MARGINS
+) -> tuple[Tensor, Tensor]:
     """Σ max(0, g + D(nearer) − D(farther)) over p+ < p− < p−− < n; no classifier in it."""
     v = batch.embedded(network)  # (b, 5, d)
     distance = (v[:, :1] - v[:, 1:]).square().sum(2)  # (b, 4)
-    margins = distance.new_tensor(MARGINS)
-    hinges = relu(margins + distance[:, :-1] - distance[:, 1:])
+    hinges = relu(margins.to(distance) + distance[:, :-1] - distance[:, 1:])
     assert batch.counts is not None
     ell_f = (hinges * batch.counts).sum(1)
     return torch.zeros_like(ell_f), ell_f
@@ -77,6 +79,7 @@ def local_margins(distance: Tensor, label: Tensor, n: int) -> Tensor:  # (m, c),
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """Plain training first, then quintuplets by clusters that are found anew every round."""
     samples, size = contest.samples, max(1, contest.presented // 5)
+    objective = partial(triple_header, margins=MARGINS)  # so that they are on the device
     yield from passes(contest, contest.initial_rounds)
     for t in range(contest.rounds):
         v = normalize(embed(network, samples.x), dim=1)
@@ -84,7 +87,7 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
         cluster = clusters(v, samples.y, seed)
         anchors = draw_anchors(samples.y, cluster, size, contest.rng("anchors", t))
         table = Quintuplets(samples, *quintuplets(v, samples.y, cluster, anchors))
-        yield Stage("quintuplet", table, triple_header, images_per_row=5)
+        yield Stage("quintuplet", table, objective, images_per_row=5)
 
 
 LMLE = Method("lmle", "LMLE", "Huang et al., CVPR 2016", Training("lmle", stages), by_local_margin)
