@@ -113,7 +113,9 @@ class Stack:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            logging.getLogger(__name__).warning(
+            level = logging.DEBUG if False in self._at_once.values() else logging.WARNING  # once
+            logging.getLogger(__name__).log(
+                level,
                 "the members of a stack are computed one after the other in every step, as this "
                 "network or loss cannot be computed for all at once: %s",
                 str(error).partition("\n")[0],
