@@ -68,7 +68,8 @@ def nearest(
             j_, i_ = j[part], i[part]
             listed = index[j_, i_], last[j_, i_]
             found[j_, i_], proven[part] = _by_distance(classes, j_, i_, *listed, half)
-        j, i = j[~proven], i[~proven]
+        left = (~proven).nonzero().flatten()
+        j, i = j[left], i[left]
         for one in j.unique().tolist():
             rows = i[j == one]
             found[one, rows] = _search_again(classes.only(one), rows, 4 * width, half)
@@ -128,13 +129,13 @@ def _distances(classes: Classes, a: Tensor, b: Tensor, limit: int) -> Tensor:
 class _Bounds:
     """Lower bounds of the squared distances within classes, from products of matrices.
 
-    ‖a − b‖² = ‖a‖² − 2ab + ‖b‖² is fast, and loses small distances beside large norms. But only
-    so much, in units of ε (‖a‖² + ‖b‖²), where 1 + 2ε is the number after 1:
+    ‖a − b‖² = ‖a‖² − 2ab + ‖b‖² is fast but loses small distances beside large norms. How much it
+    can lose is known. In units of ε (‖a‖² + ‖b‖²), where 1 + 2ε is the number after 1, it is for
 
     - d + 1 products, summed in any order, (d + 1)ε (2|a||b| + ‖b‖²): at most 2(d + 1);
     - the norms, roots of sums of squares, squared: d + 3;
     - a and b themselves, one rounding each when they are centred: 4;
-    - what is done with the sum, that is adding ‖a‖² and taking this error off: 3;
+    - what is done with the sum, adding ‖a‖² and taking this error off: 3;
 
     together less than 3(d + 16). The distances that the bounds are compared with have their own
     ε′ and are wrong by less than 2(d + 16)ε′ (‖a‖² + ‖b‖²). Terms of second order are covered by
