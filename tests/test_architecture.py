@@ -26,6 +26,8 @@ ORDER = [
     "plan",
     "network",
     "models",
+    "nearest",
+    "approximate",
     "overloading",
     "losses",
     "pull",
@@ -65,7 +67,9 @@ ORDER = [
 MAY_IMPORT = {
     "losses": set(),  # not the network, not the optimiser, not the minority
     "pull": set(),
-    "overloading": {"errors"},  # not a network
+    "nearest": set(),  # not classes of samples, not a network
+    "approximate": {"errors"},
+    "overloading": {"errors", "nearest", "approximate"},  # not a network
     "plan": {"errors"},  # not samples, not embeddings
     "oversampling": {"errors", "overloading", "plan", "samples"},  # owns no seed
     "metrics": {"errors"},

@@ -1,4 +1,4 @@
-"""𝒩(x; k): the exact in-class neighbours, whatever the block size, the order and the ties."""
+"""𝒩(x; k): the exact in-class neighbours, whatever the order and the ties."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,9 @@ from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
 from strategies import Problem, problems
 from toy import blobs, generator
 
-TINY = 1  # bytes: one row of distances at a time
 
-
-def search(v: Tensor, y: Tensor, k: list[int], **options: int) -> Neighborhoods:
-    return in_class_neighbors(v, y, torch.tensor(k), **options)
+def search(v: Tensor, y: Tensor, k: list[int]) -> Neighborhoods:
+    return in_class_neighbors(v, y, torch.tensor(k))
 
 
 def distances(v: Tensor, found: Neighborhoods) -> Tensor:  # (m, K)
@@ -72,16 +70,6 @@ K = [0, 3, 6]
 def test_distances_are_those_of_scikit_learn(v: Tensor) -> None:
     ours = distances(v, search(v, Y, K)).numpy()
     np.testing.assert_allclose(ours, by_sklearn(v, Y, K), rtol=1e-4, atol=1e-6 * extent(v))
-
-
-def test_result_does_not_depend_on_the_memory(v: Tensor) -> None:
-    whole = search(v, Y, K)
-    for memory in (TINY, 3 * 10 * v.element_size(), 2**20):
-        parts = search(v, Y, K, memory=memory)
-        torch.testing.assert_close(
-            distances(v, parts), distances(v, whole), equal_nan=True, rtol=1e-4, atol=1e-9
-        )
-        assert torch.equal(parts.mask, whole.mask)
 
 
 def test_members_are_in_the_class_distinct_and_nearest_first(v: Tensor) -> None:
@@ -141,6 +129,5 @@ def test_neighbourhoods_are_the_papers(problem: Problem) -> None:
 @given(problems())
 def test_distances_are_those_of_scikit_learn_with_ties(problem: Problem) -> None:
     v, y, k = problem.v, problem.y, problem.k
-    for memory in (TINY, 2**20):
-        ours = distances(v, search(v, y, k, memory=memory)).numpy()
-        np.testing.assert_allclose(ours, by_sklearn(v, y, k), atol=1e-5)
+    ours = distances(v, search(v, y, k)).numpy()
+    np.testing.assert_allclose(ours, by_sklearn(v, y, k), atol=1e-5)

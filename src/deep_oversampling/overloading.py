@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from .approximate import approximately_nearest
+from .errors import InputError
+from .nearest import Classes, budget, nearest, padded, scale_of
 
 __all__ = ["Neighborhoods", "in_class_neighbors"]
 
@@ -28,12 +35,17 @@ def in_class_neighbors(
     y: Tensor,  # (m,)    class indices
     k: Tensor,  # (n,)    neighbours per class, at most m_j - 1
     *,
-    memory: int = 64 * 2**20,
+    memory: int = 256,
+    approximate_above: int | None = None,
 ) -> Neighborhoods:
     """The k_j nearest in-class neighbours of every sample, nearest first, exact.
 
-    ``memory`` bounds the bytes of one block of distances: a class of m_j samples is searched in
-    blocks of rows, and its whole m_j × m_j distance matrix D(c_j) never exists.
+    A class is searched in blocks of rows of its distance matrix D(c_j), which never exists as a
+    whole: ``memory`` bounds what is in memory beside a copy of the class and the result, in MiB,
+    but for one row of distances. On a CPU no more than the caches like is used.
+
+    Classes with more than ``approximate_above`` samples are searched by FAISS instead, which misses
+    some neighbours; it runs on the CPU. How many it misses and what it saves is in docs/speed.md.
 
     >>> v = torch.tensor([[0.0], [1.0], [5.0], [5.0]])
     >>> in_class_neighbors(v, torch.tensor([0, 0, 0, 1]), torch.tensor([2, 0])).index
@@ -42,34 +54,68 @@ def in_class_neighbors(
             [2, 1, 0],
             [3, 3, 3]])
     """
-    width = int(k.max())  # K
-    index = torch.arange(len(v), device=v.device).unsqueeze(1).repeat(1, width + 1)
+    v, most = v.detach(), int(k.max())  # K
     counts = torch.bincount(y, minlength=len(k)).tolist()
-    classes = torch.split(y.argsort(stable=True), counts)  # the rows of each class
-    for k_j, members in zip(k.tolist(), classes, strict=True):
-        if k_j > 0:  # line 11: classes without overloading need no search
-            index[members, 1 : k_j + 1] = members[_nearest(v[members], k_j, memory)]
-    columns = torch.arange(width + 1, device=v.device)
-    mask = columns <= k.to(v.device)[y].unsqueeze(1)
-    return Neighborhoods(index, mask)
+    _check(counts, k.tolist(), memory)
+    order = y.argsort(stable=True)  # class by class
+    starts = accumulate(counts, initial=0)
+    spans = [_Span(*one) for one in zip(starts, counts, k.tolist(), strict=False) if one[2] > 0]
+    own = torch.arange(len(v) + 1, device=v.device).unsqueeze(1)
+    index = own.repeat(1, most + 1)  # one row more, for what is found for padding
+    if approximate_above is not None:
+        for span in (one for one in spans if one.size > approximate_above):
+            rows = order[span.start : span.start + span.size]
+            index[rows, 1 : span.k + 1] = rows[approximately_nearest(v[rows], span.k)]
+        spans = [one for one in spans if one.size <= approximate_above]
+    scale, limit = scale_of(v), budget(v.device, memory)
+    for batch in _batches(spans, limit):
+        classes = _table(v, scale, order, batch)
+        rows = classes.members.where(classes.real, len(v))
+        index[rows.flatten(), 1 : classes.most + 1] = nearest(classes, limit).flatten(0, 1)
+    mask = torch.arange(most + 1, device=v.device) <= k.to(v.device)[y].unsqueeze(1)
+    return Neighborhoods(index[:-1].where(mask, own[:-1]), mask)
 
 
-def _nearest(
-    v: Tensor,  # (m_j, d)  one class
-    k: int,
-    memory: int,
-) -> Tensor:  # (m_j, k)   rows of v
-    # ‖a − b‖² = ‖a‖² − 2ab + ‖b‖²: ‖a‖² is the same for a whole row, so ranks do without it.
-    # The formula loses small distances beside large norms, hence double precision (mps has none)
-    # and centring.
-    v = v if v.device.type == "mps" else v.double()
-    v = v - v.mean(0)
-    norms = v.square().sum(1)
-    nearest = torch.empty(len(v), k, dtype=torch.long, device=v.device)
-    step = max(1, memory // (len(v) * v.element_size()))
-    for start in range(0, len(v), step):
-        rows = torch.arange(start, min(start + step, len(v)), device=v.device)
-        distances = torch.addmm(norms, v[rows], v.T, alpha=-2)  # (rows, m_j)
-        distances[rows - start, rows] = torch.inf  # self by index: duplicates are neighbours
-        nearest[rows] = distances.topk(k, largest=False).indices
-    return nearest
+class _Span(NamedTuple):
+    """A class that is searched: where it is in the order, how large, and for how many."""
+
+    start: int
+    size: int  # m_j
+    k: int
+
+
+def _batches(spans: list[_Span], limit: int) -> Iterator[list[_Span]]:
+    """Classes of similar size whose distances fit into ``limit`` bytes together, else single ones.
+
+    Small classes would otherwise cost more for being many than for what is in them.
+    """
+    batch: list[_Span] = []
+    for span in sorted(spans, key=lambda one: -one.size):
+        if batch:
+            largest = padded(batch[0].size)
+            distances = (len(batch) + 1) * largest**2
+            if 2 * span.size < largest or distances * 4 > limit:
+                yield batch
+                batch = []
+        batch.append(span)
+    if batch:
+        yield batch
+
+
+def _table(v: Tensor, scale: float, order: Tensor, batch: list[_Span]) -> Classes:
+    """The classes as rows of equal length, filled up with their last members."""
+    start, size, k = torch.tensor(batch, device=v.device).T  # (c,) each
+    column = torch.arange(padded(batch[0].size), device=v.device)
+    members = order[start.unsqueeze(1) + torch.minimum(column, size.unsqueeze(1) - 1)]
+    return Classes(v, scale, members, size, k, max(one.k for one in batch))
+
+
+def _check(counts: list[int], k: list[int], memory: int) -> None:
+    for j, (count, wanted) in enumerate(zip(counts, k, strict=False)):
+        if wanted > max(count - 1, 0):
+            raise InputError(
+                f"k must be at most m_j - 1, found k={wanted} for class {j} with {count} "
+                "sample(s); Plan.fitted_to clamps it"
+            )
+    if memory < 1:
+        raise InputError(f"memory must be at least 1 MiB, found {memory}")

@@ -1,0 +1,77 @@
+"""Approximate neighbours: asked for by size, nearly right, and never a sample of its own."""
+
+import sys
+
+import pytest
+import torch
+from torch import Tensor
+
+from deep_oversampling.errors import InputError
+from deep_oversampling.overloading import in_class_neighbors
+from toy import generator
+
+K = 10
+
+
+@pytest.fixture
+def _faiss() -> None:
+    pytest.importorskip("faiss")
+
+
+with_faiss = pytest.mark.usefixtures("_faiss")
+
+
+def relu_blobs(m: int, d: int = 24) -> Tensor:
+    """Twenty clusters as a ReLU layer might give them."""
+    draw = generator()
+    means = 2 * torch.randn(20, d, generator=draw)
+    return torch.relu(means[torch.arange(m) % 20] + torch.randn(m, d, generator=draw))
+
+
+def search(v: Tensor, above: int | None) -> Tensor:  # (m, K)
+    y = torch.zeros(len(v), dtype=torch.long)
+    found = in_class_neighbors(v, y, torch.tensor([K]), approximate_above=above)
+    assert found.mask.all()
+    return found.index[:, 1:]
+
+
+@with_faiss
+def test_most_neighbours_are_found() -> None:
+    v = relu_blobs(2000)
+    exact, almost = search(v, None), search(v, 1000)
+    recall = (exact.unsqueeze(2) == almost.unsqueeze(1)).any(2).float().mean()
+    assert 0.95 < recall < 1
+
+
+@with_faiss
+def test_neighbours_are_distinct_and_not_the_sample_itself() -> None:
+    generic, few = relu_blobs(500), relu_blobs(12)
+    for v in (generic, few, generic[torch.arange(500) % 20], torch.ones(500, 3)):
+        rows = search(v, 1).tolist()
+        assert all(len({i, *row}) == K + 1 for i, row in enumerate(rows))
+
+
+@with_faiss
+def test_search_repeats() -> None:
+    v = relu_blobs(2000)
+    assert torch.equal(search(v, 1), search(v, 1))
+
+
+@with_faiss
+def test_only_larger_classes_are_approximate() -> None:
+    y = torch.tensor([0, 1]).repeat_interleave(torch.tensor([2000, 1000]))
+    v, k = relu_blobs(3000), torch.tensor([K, K])
+    exact, almost = (in_class_neighbors(v, y, k, approximate_above=a) for a in (None, 1000))
+    assert torch.equal(exact.index[y == 1], almost.index[y == 1])
+    assert not torch.equal(exact.index[y == 0], almost.index[y == 0])
+
+
+def test_nothing_is_approximate_where_no_class_is_that_large() -> None:
+    v = relu_blobs(500)
+    assert torch.equal(search(v, 500), search(v, None))
+
+
+def test_missing_faiss_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(InputError, match=r"approximate_above needs FAISS, .*oversampling\[faiss\]"):
+        search(relu_blobs(50), 49)
