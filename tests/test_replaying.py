@@ -27,7 +27,9 @@ from deep_oversampling import (
     predict,
     training,
 )
-from deep_oversampling.seeding import isolated
+from deep_oversampling.objectives import single_task
+from deep_oversampling.seeding import isolated, streams
+from deep_oversampling.stages import Stage, train_stages
 from toy import blobs, generator, small, weights
 
 close = torch.testing.assert_close
@@ -105,6 +107,15 @@ def test_another_learning_rate_is_another_recording(recorder: Again, monkeypatch
     assert recorder.recorded == 6
     monkeypatch.undo()
     assert torch.equal(replayed, trained(**options))
+
+
+def test_an_optimiser_that_forgets_needs_another_recording(recorder: Again) -> None:
+    """The old one writes to a momentum that is not there any more."""
+    network, samples = small(), blobs()
+    anew = [False, False, True]
+    stages = (Stage("single", samples, single_task, starts_anew=one) for one in anew)
+    train_stages(network, stages, batch_size=4, rng=streams(0))
+    assert recorder.recorded == 2
 
 
 def test_a_refusal_is_said_once_and_training_goes_on(
@@ -208,8 +219,6 @@ def test_dropout_is_drawn_anew_in_every_replay() -> None:
     run = trainer._run
     trainer._run = lambda *given: seen.append(run(*given)) or seen[-1]  # type: ignore[method-assign]
     many = Samples(samples.x.repeat(20, 1), samples.y.repeat(20))
-    from deep_oversampling.objectives import single_task
-
     trainer.train_round([many], [single_task], batch_size=38, generators=[generator()])
     losses = torch.cat(seen)[:, 0, 0]
     assert len(losses.unique()) == len(losses)

@@ -45,7 +45,8 @@ def test_the_best_on_validation_samples_comes_first(monkeypatch: pytest.MonkeyPa
     """Networks are told apart by their order; the judge likes the fifth best."""
     asked = []
 
-    def train_all(networks, train, plans, *, seeds):
+    def train_all(networks, train, plans, *, seeds, batch_size):
+        assert batch_size is None
         asked.append((len(train), [repr(plan) for plan in plans], seeds))
         for e, network in enumerate(networks):
             network.liked = -abs(e - 4)
@@ -96,8 +97,15 @@ def test_auto_is_what_is_chosen() -> None:
 
 
 def test_auto_is_the_only_word_for_k() -> None:
-    with pytest.raises(InputError, match="k must be a whole number ≥ 0, found 'best'"):
+    with pytest.raises(InputError, match=r"whole number ≥ 0 .*'auto' as well\), found 'best'"):
         DOSClassifier(k="best", **FAST).fit(*data())
+
+
+def test_auto_takes_a_batch_of_all_samples() -> None:
+    x, y = data()
+    auto = DOSClassifier(k="auto", **{**FAST, "batch_size": len(x)}).fit(x, y)
+    assert len(auto.candidates_) > 3
+    assert auto.set_params(k=3).fit(x, y).candidates_ == []
 
 
 def test_auto_needs_samples_to_hold_out() -> None:

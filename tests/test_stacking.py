@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam
 
 from deep_oversampling import (
-    InputError,
     Network,
     Plan,
     Samples,
@@ -59,7 +58,19 @@ def frozen(seed: int) -> Network:
     return network
 
 
+class Tempered(nn.Linear):
+    """With a scalar parameter."""
+
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.temperature = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) / self.temperature
+
+
 NETWORKS = {
+    "a scalar": made_of(lambda: Tempered(8, 8)),
     "mlp": lambda seed: small(seed=seed),
     "batch norm": made_of(lambda: nn.BatchNorm1d(8)),
     "layer norm": made_of(lambda: nn.LayerNorm(8)),
@@ -256,20 +267,3 @@ def test_out_of_memory_goes_on_with_half(
     monkeypatch.undo()
     for one, other in zip(found, trained(NETWORKS["mlp"], 1), strict=True):
         close(weights(one), weights(other), rtol=1e-4, atol=1e-6)
-
-
-def test_networks_of_other_shapes_are_refused() -> None:
-    networks = [small(), small(d=4, n=4)]
-    with pytest.raises(InputError, match="networks must be of one shape"):
-        Stack(networks)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"seeds": [1]}, {"plans": [None] * 3}, {"pull": [1.0]}, {"samples": [blobs()]}],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_lists_of_other_lengths_are_refused(wrong) -> None:
-    given = {"samples": blobs(), "plans": None, **wrong}
-    with pytest.raises(InputError, match=r"a seed for each network, found .* for 2"):
-        fit_many([small(), small()], given.pop("samples"), given.pop("plans"), **given)

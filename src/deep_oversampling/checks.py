@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -11,7 +12,19 @@ from .errors import DOSError, InputError
 from .network import Network, predict
 from .samples import Samples
 
-__all__ = ["check_augment", "check_numbers", "check_outputs"]
+__all__ = ["check_apart", "check_augment", "check_numbers", "check_outputs"]
+
+
+def check_apart(networks: Sequence[Network]) -> None:
+    """Networks that share weights would train each other."""
+    owners: dict[int, int] = {}
+    for e, network in enumerate(networks):
+        for tensor in (*network.parameters(), *network.buffers()):
+            if owners.setdefault(id(tensor), e) != e:
+                raise InputError(
+                    "every network must have weights of its own, found some that are shared by "
+                    f"network {owners[id(tensor)]} and {e}; use copy.deepcopy"
+                )
 
 
 def check_numbers(

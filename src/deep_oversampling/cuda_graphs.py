@@ -13,29 +13,38 @@ __all__ = ["CudaGraphs"]
 class CudaGraphs:
     """Graphs that share their memory, as only one of them is replayed at a time."""
 
-    def __init__(self) -> None:
-        self._pool: Any = torch.cuda.graph_pool_handle()
+    def __init__(self, device: torch.device, objection: Callable[[], str]) -> None:
+        self._device, self._objection = device, objection  # why not to record, if there is a reason
+        with torch.cuda.device(device):
+            self._pool: Any = torch.cuda.graph_pool_handle()
+            self._stream = torch.cuda.Stream()  # on the default one nothing can be recorded
 
     def aside(self, function: Callable[[], None]) -> None:
-        stream = torch.cuda.Stream()  # not the default one, on which nothing can be recorded
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            function()
-        torch.cuda.current_stream().wait_stream(stream)
+        with torch.cuda.device(self._device):
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):
+                function()
+            torch.cuda.current_stream().wait_stream(self._stream)
 
     def record(self, function: Callable[[], None]) -> Callable[[], object]:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph, pool=self._pool):
-                function()
-        except RuntimeError:
-            torch.cuda.synchronize()
-            _end_recording_of_random_numbers()
-            raise
-        return graph.replay
+        if reason := self._objection():
+            raise RuntimeError(reason)
+        with torch.cuda.device(self._device):
+            graph = torch.cuda.CUDAGraph()
+            try:
+                with torch.cuda.graph(graph, pool=self._pool):
+                    function()
+            except RuntimeError:
+                torch.cuda.synchronize()
+                self._end_recording_of_random_numbers()
+                raise
+        return lambda: self._replay(graph)
 
+    def _replay(self, graph: torch.cuda.CUDAGraph) -> None:
+        with torch.cuda.device(self._device):
+            graph.replay()
 
-def _end_recording_of_random_numbers() -> None:
-    """A recording that fails leaves torch's generator in a state in which dropout fails as well."""
-    generator = torch.cuda.default_generators[torch.cuda.current_device()]
-    generator.graphsafe_set_state(generator.clone_state())
+    def _end_recording_of_random_numbers(self) -> None:
+        """A recording that fails leaves torch's generator in a state in which dropout fails."""
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        generator.graphsafe_set_state(generator.clone_state())

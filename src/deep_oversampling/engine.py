@@ -28,9 +28,11 @@ class Engine:
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return torch.compile(function) if self.compile else function
 
-    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+    def check(self, device: torch.device) -> None:
         if self.bf16 and device.type != "cuda":  # many CPUs are slow with it, some break off
             raise InputError(
                 f"bf16 needs an NVIDIA GPU, found a training on {device.type}; leave it out"
             )
+
+    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
         return torch.autocast(device.type, torch.bfloat16, enabled=self.bf16)

@@ -34,7 +34,7 @@ from .network import Network, embed, predict
 from .plan import Plan
 from .samples import Samples, as_tensor
 from .seeding import isolated, streams
-from .selection import select
+from .selection import Candidate, select
 from .views import View
 
 __all__ = ["DOSClassifier"]
@@ -69,8 +69,8 @@ class DOSClassifier(
     cross-entropy: ``loss=rivals.ldam``.
 
     After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``histories_`` and
-    ``networks_`` of the ensemble, ``history_`` and ``network_`` of its first, ``candidates_`` where
-    k is "auto" (the best first), ``input_shape_`` and ``input_dtype_`` of a sample,
+    ``networks_`` of the ensemble, ``history_`` and ``network_`` of its first, ``candidates_`` for
+    k (the best first; none unless it is "auto"), ``input_shape_`` and ``input_dtype_`` of a sample,
     ``n_features_in_`` (the second axis of X) and ``feature_names_in_`` where X has column names.
 
     >>> from sklearn.datasets import load_wine
@@ -148,6 +148,7 @@ class DOSClassifier(
         samples = Samples(x, indices, [str(label) for label in classes])
         counts = samples.class_counts
         seeds = self._seeds()
+        self.candidates_: list[Candidate] = []
         train = partial(
             fit_many,
             rounds=self.rounds,
@@ -165,7 +166,9 @@ class DOSClassifier(
         plan_of, k, r_times = partial(self._plan, classes.tolist()), self.k, self.r_times
         if k == "auto":
             first = partial(self._network, samples, seeds[0])
-            self.candidates_ = select(first, samples, plan_of, train, seed=seeds[0])
+            self.candidates_ = select(
+                first, samples, plan_of, train, seed=seeds[0], batch_size=self.batch_size
+            )
             k, r_times = self.candidates_[0].k, self.candidates_[0].r_times
         plan = plan_of(counts, k, r_times).fitted_to(counts, samples.classes)
         networks = [self._network(samples, seed) for seed in seeds]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import copy
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import torch
-from torch import nn
-from torch.optim import SGD, Optimizer
+from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .algorithm import deep_over_sampling
 from .augmentation import Augmentation
-from .checks import check_augment, check_numbers, check_outputs
+from .checks import check_apart, check_augment, check_numbers, check_outputs
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .history import History, Round, spread
@@ -24,7 +24,7 @@ from .plan import Plan
 from .samples import Samples
 from .seeding import streams
 from .stages import Judge, Member, Stage, sgd
-from .together import how_many, train_together
+from .together import how_many, train_together, why_in_turn
 
 __all__ = ["fit", "fit_many"]
 
@@ -104,12 +104,14 @@ def fit_many(
     """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
 
     They may differ in samples, plan, λ and seed. A training that is lost gives its error instead
-    of a history, and the others go on.
+    of a history, and the others go on. Dropout is drawn anew for every member of a stack, so there
+    a member is as if it had another seed. Where memory does not suffice for all, rounds of the
+    first attempt have been reported already when the second begins.
     """
     many = len(networks)
     all_samples = [samples] * many if isinstance(samples, Samples) else list(samples)
     all_plans = [None] * many if plans is None else list(plans)
-    pulls = list(pull) if isinstance(pull, Sequence) else [pull] * many
+    pulls = [float(one) for one in (pull if isinstance(pull, Iterable) else [pull] * many)]
     seeds = range(many) if seeds is None else seeds
     if not many or {len(all_samples), len(all_plans), len(pulls), len(seeds)} != {many}:
         raise InputError(
@@ -121,7 +123,15 @@ def fit_many(
             "optimizer must be a function that makes one from parameters, such as "
             f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
         )
+    check_apart(networks)
+    sizes = {batch_size or min(60, len(own)) for own in all_samples}
+    if len(sizes) > 1:
+        raise InputError(
+            "batch_size must be given where samples are few and not as many for all networks, "
+            f"found defaults of {sorted(sizes)}"
+        )
     place, makers, presented = pick_device(device), [], set()
+    moved = {id(own): own.to(place) for own in all_samples}
     for e, network in enumerate(networks):
         own, plan = all_samples[e], all_plans[e]
         check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
@@ -130,7 +140,7 @@ def fit_many(
         plan = plan.fitted_to(counts, own.classes)
         presented.add((len(own), int((plan.r * counts.cpu()).sum())))
         network.to(place)
-        own = own.to(place)
+        own = moved[id(own)]
         check_outputs(network, own)
         check_augment(augment, own)
         algorithm = partial(
@@ -149,13 +159,14 @@ def fit_many(
         report = partial(on_round, e) if on_round else None
         makers.append(_maker(algorithm, network, own, seeds[e], judge, report))
     if at_once is None:
-        at_once = how_many(len(networks), place)
-    if len(presented) > 1 and not isinstance(optimizer(networks[0].parameters()), SGD):
-        at_once = 1  # Adam and its kin count the steps of all together, and these differ
+        at_once = how_many(many, place)
+    if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
+        logging.getLogger(__name__).warning("trained one after the other: %s", reason)
+        at_once = 1
     members = train_together(
         makers,
         at_once=at_once,
-        batch_size=batch_size or min(60, *map(len, all_samples)),
+        batch_size=sizes.pop(),
         optimizer=optimizer,
         schedule=schedule,
         augment=augment,
@@ -173,10 +184,13 @@ def _maker(
     on_round: Callable[[Round], None] | None,
 ) -> Callable[[], Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
-    start = copy.deepcopy(network.state_dict())
+    tensors = [*network.parameters(), *network.buffers()]
+    start: list[Tensor] = []
 
     def make() -> Member:
-        network.load_state_dict(start)
+        for tensor, before in zip(tensors, start, strict=False):  # none the first time
+            tensor.data.copy_(before)
+        start[:] = [tensor.detach().clone() for tensor in tensors]
         rng, history = streams(seed), History()
 
         def stages() -> Iterator[Stage]:

@@ -39,12 +39,14 @@ class Replay:
 
     def __init__(self, take_step: Step, recorder: Recorder | None) -> None:
         self._take_step, self._recorder = take_step, recorder
-        self._recordings: dict[object, _Recording] = {}
+        self._recordings: dict[tuple[object, ...], _Recording] = {}
 
     def run(self, objective: Any, chunk: Chunk, kind: object) -> Tensor:  # (steps, E, 2)
         """Losses of every step. ``kind`` is all that a step depends on beside its tensors."""
         if self._recorder is None:
             return one_by_one(self._take_step, objective, chunk)
+        for key in [key for key in self._recordings if key[0] != kind]:
+            del self._recordings[key]  # with a learning rate that is over, say
         shapes = outline(changed((chunk.batch, chunk.share), itemgetter(0)))
         key = (kind, outline(objective), shapes, chunk.awake is None)
         if key not in self._recordings or self._recordings[key].room < len(chunk):
@@ -59,6 +61,9 @@ class Replay:
                 recording.refused,
             )
         return losses
+
+    def forget(self) -> None:
+        self._recordings.clear()
 
 
 def one_by_one(take_step: Step, objective: Any, chunk: Chunk) -> Tensor:  # (steps, E, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ def select(
     train_all: Callable[..., list[History | TrainingError]],  # fit_many
     *,
     seed: int,
+    batch_size: int | None = None,
 ) -> list[Candidate]:
     """Train every candidate on four fifths of the samples; the best on the rest comes first.
 
@@ -59,9 +61,11 @@ def select(
     """
     train, held_out = hold_out(samples, _SHARE, seed=seed)
     tried = candidates(train.class_counts, plan)
-    networks = [make_network() for _ in tried]
+    network = make_network()
+    networks = [copy.deepcopy(network) for _ in tried]
+    batch_size = batch_size and min(batch_size, len(train))
     plans, seeds = [made for _, made in tried], [seed] * len(tried)
-    outcomes = train_all(networks, train, plans, seeds=seeds)
+    outcomes = train_all(networks, train, plans, seeds=seeds, batch_size=batch_size)
     found = []
     for (candidate, _), network, outcome in zip(tried, networks, outcomes, strict=True):
         f1 = 0.0

@@ -197,10 +197,21 @@ def _tensors(network: Network) -> dict[str, Tensor]:
 
 
 def _check_alike(networks: Sequence[Network]) -> None:
-    """Of the same layers and shapes; the values may differ."""
-    shapes = [{name: t.shape for name, t in _tensors(one).items()} for one in networks]
-    if any(shape != shapes[0] for shape in shapes) or len({str(one) for one in networks}) > 1:
+    """Of the same layers; only the values of their tensors may differ."""
+    if any(_kind(network) != _kind(networks[0]) for network in networks):
         raise InputError(
             "networks must be of one shape to be trained at once, found different ones; make them "
             "with the same function and other seeds"
         )
+
+
+def _kind(network: Network) -> list[object]:
+    """All that a stack would take from the first of its networks for all of them."""
+    found: list[object] = [str(network)]
+    for name, tensor in _tensors(network).items():
+        found.append((name, tensor.shape, tensor.dtype, tensor.requires_grad))
+    for module in network.modules():
+        plain = (int, float, str, tuple)
+        own = {name: value for name, value in vars(module).items() if isinstance(value, plain)}
+        found.append({name: value for name, value in own.items() if name != "training"})
+    return found

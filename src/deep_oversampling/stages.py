@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
@@ -102,40 +103,50 @@ def train_members(
     Their stages must be of the same kinds. One that is lost is left with its last good weights,
     and the others go on.
     """
-    trainer = Trainer([member.network for member in members], optimizer, engine=engine)
-    scheduler = schedule(trainer.optimizer) if schedule else None
-    good = [LastGood(member.network) for member in members]
+    networks = [member.network for member in members]
+    good = [LastGood(network) for network in networks]
     t, start = 0, time.perf_counter()  # what a stage is made of costs time as well
-    while stages := _next_stages(members, good, t):
-        some = next(stage for stage in stages if stage)
-        if some.starts_anew:
-            trainer.optimizer.state.clear()
-        outcomes = trainer.train_round(
-            [stage.table if stage else None for stage in stages],
-            [(stage or some).objective for stage in stages],
-            batch_size=max(1, batch_size // some.images_per_row),
-            generators=[member.rng("training", t) for member in members],
-            augment=augment if some.augmented else None,
-            images_per_row=some.images_per_row,
-        )
-        if scheduler:
-            scheduler.step()
-        seconds = (time.perf_counter() - start) / len(members)
-        for e, (member, stage, outcome) in enumerate(zip(members, stages, outcomes, strict=True)):
-            if stage is None:
-                continue
-            if isinstance(outcome, TrainingError):
-                member.error = good[e].put_back(outcome)
-                continue
-            if stage.embedded:
-                member.history.spreads.append(spread(*stage.embedded))
-            scores = member.judge(member.network) if member.judge else None
-            presented = len(stage.table) * stage.images_per_row
-            member.history.rounds.append(Round(stage.task, presented, *outcome, seconds, scores))
-            if member.on_round:
-                member.on_round(member.history.rounds[-1])
-        t, start = t + 1, time.perf_counter()
-    trainer.part()
+    with closing(Trainer(networks, optimizer, engine=engine)) as trainer:
+        scheduler = schedule(trainer.optimizer) if schedule else None
+        while stages := _next_stages(members, good, t):
+            some = next(stage for stage in stages if stage)
+            if some.starts_anew:
+                trainer.start_anew()
+            outcomes = trainer.train_round(
+                [stage.table if stage else None for stage in stages],
+                [(stage or some).objective for stage in stages],
+                batch_size=max(1, batch_size // some.images_per_row),
+                generators=[member.rng("training", t) for member in members],
+                augment=augment if some.augmented else None,
+                images_per_row=some.images_per_row,
+            )
+            if scheduler:
+                scheduler.step()
+            seconds = (time.perf_counter() - start) / len(members)
+            for member, last, stage, outcome in zip(members, good, stages, outcomes, strict=True):
+                if stage:
+                    _note(member, last, stage, outcome, seconds)
+            t, start = t + 1, time.perf_counter()
+
+
+def _note(
+    member: Member,
+    good: LastGood,
+    stage: Stage,
+    outcome: tuple[float, float] | TrainingError,
+    seconds: float,
+) -> None:
+    """What a stage did to a member."""
+    if isinstance(outcome, TrainingError):
+        member.error = good.put_back(outcome)
+        return
+    if stage.embedded:
+        member.history.spreads.append(spread(*stage.embedded))
+    scores = member.judge(member.network) if member.judge else None
+    presented = len(stage.table) * stage.images_per_row
+    member.history.rounds.append(Round(stage.task, presented, *outcome, seconds, scores))
+    if member.on_round:
+        member.on_round(member.history.rounds[-1])
 
 
 def _next_stages(

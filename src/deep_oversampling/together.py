@@ -3,19 +3,61 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from torch import nn, optim
+from torch.nn.modules.batchnorm import _BatchNorm
 
+from .errors import InputError
+from .network import Network
 from .stages import Member, train_members
 
-__all__ = ["how_many", "train_together"]
+__all__ = ["how_many", "train_together", "why_in_turn"]
 
 
-def how_many(trainings: int, device: torch.device) -> int:
-    """At once: all on a GPU, which small networks leave idle; one where there is no GPU."""
-    return trainings if device.type == "cuda" else 1
+# whose step does the same to every number, whatever tensor it is part of
+_ELEMENTWISE = (
+    optim.SGD,
+    optim.Adam,
+    optim.AdamW,
+    optim.NAdam,
+    optim.RAdam,
+    optim.Adamax,
+    optim.RMSprop,
+    optim.Adagrad,
+    optim.Adadelta,
+)
+
+
+def how_many(trainings: int, device: torch.device, size: int = 0) -> int:
+    """At once: all on a GPU, which small networks leave idle; one where there is no GPU.
+
+    ``size`` is that of the samples of one, in bytes; together they may take half the memory.
+    """
+    if device.type != "cuda":
+        return 1
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1, min(trainings, free // 2 // max(size, 1)))
+
+
+def why_in_turn(
+    network: Network,
+    optimizer: Callable[[Iterable[nn.Parameter]], optim.Optimizer],
+    *,
+    even: bool,  # all take as many steps
+) -> str:
+    """The reason why such networks cannot be trained at once, if there is one."""
+    made = optimizer(network.parameters())
+    name = type(made).__name__
+    if type(made) not in _ELEMENTWISE:
+        return f"{name} may look at tensors as a whole, and those of a stack hold all networks"
+    if not even and not isinstance(made, optim.SGD):
+        return f"{name} counts steps, of which these trainings take different numbers"
+    if any(isinstance(module, _BatchNorm) for module in network.classifier.modules()):
+        return "the classifier has batch norm, which would see what pads the others' neighbours"
+    return ""
 
 
 def train_together(
@@ -25,6 +67,8 @@ def train_together(
     **options: Any,  # of train_members
 ) -> list[Member]:
     """Train them all; where memory does not suffice for ``at_once``, half as many at once."""
+    if at_once < 1:
+        raise InputError(f"at_once must be 1 or more, found {at_once}")
     done: list[Member] = []
     while len(done) < len(makers):
         members = [make() for make in makers[len(done) : len(done) + at_once]]

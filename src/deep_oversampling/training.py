@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from .augmentation import Augmentation
 from .cuda_graphs import CudaGraphs
 from .engine import Engine
-from .errors import TrainingError
+from .errors import InputError, TrainingError
 from .network import Network
 from .objectives import Objective
 from .presenting import Chunk, Presentation, Table, at
@@ -40,11 +40,14 @@ class Trainer:
         engine: Engine | None = None,
     ) -> None:
         self.networks, self._engine = list(networks), engine or Engine()
+        device = self.networks[0].device
+        self._engine.check(device)
         self._stack = Stack(self.networks)
         self.optimizer = self._stack.optimizer(optimizer)
-        records = self._engine.replay and self.networks[0].device.type == "cuda"
+        records = self._engine.replay and device.type == "cuda"
         self._steady = records or self._engine.compile
-        self._replay = Replay(self._step, CudaGraphs() if records else None)
+        recorder = CudaGraphs(device, self._objection) if records else None
+        self._replay = Replay(self._step, recorder)
         self._losses = self._engine.compiled(self._losses_at)
         if records:
             _for_replays(self.optimizer)
@@ -76,13 +79,16 @@ class Trainer:
             steady=self._steady,
         )
         objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
+        self._uneven = len(set(presentation.steps) - {0}) > 1
         losses, rows = [], []
         self._stack.train()
-        with isolated(generators[0]):
-            for chunk in presentation:
-                losses.append(self._run(objective, chunk))
-                rows.append((chunk.share > 0).sum(2))
-        self._stack.eval()
+        try:
+            with isolated(generators[0]):
+                for chunk in presentation:
+                    losses.append(self._run(objective, chunk))
+                    rows.append((chunk.share > 0).sum(2))
+        finally:
+            self._stack.eval()
         return self._outcomes(torch.cat(losses), torch.cat(rows), presentation.steps)
 
     def _run(self, objective: Objective, chunk: Chunk) -> Tensor:  # (steps, E, 2)
@@ -124,14 +130,14 @@ class Trainer:
         """All that a step changes, a slice for every member."""
         stack = self._stack
         states = [value for state in self.optimizer.state.values() for value in state.values()]
-        states = [value for value in states if value is not None]
-        if not all(isinstance(value, Tensor) and value.ndim for value in states):
-            raise TrainingError(
+        tensors = [value for value in states if isinstance(value, Tensor) and value.ndim]
+        if self._uneven and len(tensors) < sum(value is not None for value in states):
+            raise InputError(  # who is lost sleeps for good: no count matters to them
                 "networks that take different numbers of steps can only be trained at once by an "
                 f"optimiser that does not count them, found {type(self.optimizer).__name__}; use "
                 "SGD or train them one after the other"
             )
-        return [*(p.data for p in stack.parameters()), *stack.buffers(), *states]
+        return [*(p.data for p in stack.parameters()), *stack.buffers(), *tensors]
 
     def _outcomes(
         self,
@@ -161,16 +167,33 @@ class Trainer:
         parameters = self._stack.parameters()
         if len(self.networks) == 1:
             return torch.stack([p.isfinite().all() for p in parameters]).all().unsqueeze(0)
-        return torch.stack([p.isfinite().flatten(1).all(1) for p in parameters]).all(0)
+        return torch.stack([p.isfinite().view(len(p), -1).all(1) for p in parameters]).all(0)
 
-    def part(self) -> None:
-        """The networks for themselves again, when all is done."""
+    def start_anew(self) -> None:
+        """The optimiser forgets, and with its state go the recordings that write to it."""
+        self.optimizer.state.clear()
+        self._replay.forget()
+
+    def close(self) -> None:
+        """The networks for themselves again; what was recorded lets go of its memory."""
+        self.optimizer.zero_grad()
         self._stack.part()
+        self._replay.forget()
+
+    def _objection(self) -> str:
+        """Why steps cannot be recorded, if the optimiser keeps something that would stand still."""
+        device = self.networks[0].device
+        for state in self.optimizer.state.values():
+            for name, value in state.items():
+                still = isinstance(value, int | float) and not isinstance(value, bool)
+                if still or (isinstance(value, Tensor) and value.device != device):
+                    return f"{type(self.optimizer).__name__} keeps {name!r} off the device"
+        return ""
 
 
 def _for_replays(optimizer: Optimizer) -> None:
     """Adam and its kin must be told that they are recorded; one kernel for all is the fastest."""
-    for group in optimizer.param_groups:
+    for group in optimizer.param_groups if not optimizer.state else []:
         if "capturable" in group:
             group["capturable"] = True
         if "fused" in group and group["fused"] is None and group["foreach"] is None:
@@ -185,7 +208,12 @@ class LastGood:
         self.keep("before the first round")
 
     def keep(self, place: str) -> None:
-        self._weights, self._place = copy.deepcopy(self._network.state_dict()), place
+        state = self._network.state_dict()  # of slices: copied whole, each would copy the stack
+        self._weights = {
+            name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+            for name, value in state.items()
+        }
+        self._place = place
 
     def put_back(self, error: TrainingError) -> TrainingError:
         """Undo, and say so."""

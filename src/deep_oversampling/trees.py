@@ -65,7 +65,7 @@ def joined(trees: Sequence[T], join: Callable[[list[Tensor]], Tensor]) -> T:
         return trees[0]
     if any(type(tree) is not type(first) for tree in trees):
         raise Unlike(first, trees)
-    if isinstance(first, int | float | str | None):
+    if isinstance(first, int | float | str | tuple | None) and _parts(first) is None:
         if all(tree == first for tree in trees):
             return trees[0]
         if isinstance(first, float):
@@ -94,7 +94,9 @@ def _parts(tree: Any) -> list[Any] | None:
         return [tree.func, *tree.args, *tree.keywords.values()]
     if is_dataclass(tree) and not isinstance(tree, type):
         return [getattr(tree, field.name) for field in fields(tree)]
-    return list(tree) if type(tree) is tuple else None
+    if type(tree) is tuple and not all(isinstance(part, str) for part in tree):
+        return list(tree)
+    return None  # names of classes, too: a thousand of them would be looked at in every step
 
 
 def _rebuilt(tree: T, parts: list[Any]) -> T:

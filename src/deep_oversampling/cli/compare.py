@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..rivals import Method
     from ..rivals.summary import Row
     from ..rivals.trials import Trial
+    from ..samples import Samples
 
 __all__ = ["compare"]
 
@@ -99,9 +100,10 @@ def compare(
         transient=True,
         disable=not console.is_terminal,
     )
+    at_once = how_many(trials, pick_device(device), _bytes(splits.train))
     with progress:
         task = progress.add_task("trials", total=sum(map(len, open_.values())))
-        for left, alike in _batches(open_, how_many(trials, pick_device(device))):
+        for left, alike in _batches(open_, at_once):
             for trial in run_trials(splits, setting, left, alike, device=device):
                 found.append(trial)
                 if path:
@@ -118,6 +120,10 @@ def compare(
         print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
         if path:
             print(f"trials: {path}")
+
+
+def _bytes(samples: Samples) -> int:
+    return len(samples) * samples.x.shape[1:].numel() * samples.x.dtype.itemsize
 
 
 def _batches(
