@@ -150,8 +150,8 @@ class _Bounds:
         x = x.to(torch.promote_types(v.dtype, dtype)).mul_(classes.scale)
         x -= x.mean(1, keepdim=True)
         # a column more for the norms, and up to 3 of zeros: products are fast in whole 16 bytes
-        self.points = v.new_zeros(c, size, self.d + 4 - self.d % 4, dtype=dtype)
-        self.points[..., : self.d] = x
+        self.points = v.new_empty(c, size, self.d + 4 - self.d % 4, dtype=dtype)
+        self.points[..., : self.d], self.points[..., self.d :] = x, 0
         norms = torch.linalg.vector_norm(self.points, dim=2).square_()
         n = (self.d + 16) * (1.5 * limits.eps + exact.eps)
         self.error = n / (1 - n) * norms + 8 * (self.d + 16) * limits.tiny  # (c, M)
