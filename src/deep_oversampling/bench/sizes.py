@@ -88,8 +88,9 @@ _QUICK_CPU = replace(
 )
 _GPU = replace(
     _CPU,
+    repeats=2,
     majority=6_000,
-    steps=600,
+    steps=400,
     modes={"eager": (1, 10), "graph": (1, 10, 40), "compile": (1, 10, 40)},
     resnet=("graph", "graph, bf16", "compile, bf16"),
     resnet_majority=1_500,
