@@ -1,7 +1,7 @@
 """The curves of `dos bench scaling`, on logarithmic axes, with their slopes.
 
-    dos bench scaling --out results/benchmarks/speed.json
-    python benchmarks/plot.py results/benchmarks/speed.json [--out docs/images/scaling.svg]
+    dos bench scaling --out results/bench/speed.json
+    python benchmarks/plot.py results/bench/speed.json [--out docs/images/scaling.svg]
 
 Needs matplotlib.
 """
