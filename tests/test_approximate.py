@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from deep_oversampling import oversampling
 from deep_oversampling.errors import InputError
 from deep_oversampling.overloading import in_class_neighbors
-from toy import generator
+from toy import blobs, generator, small, train
 
 K = 10
 
@@ -75,3 +76,13 @@ def test_missing_faiss_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(InputError, match=r"approximate_above needs FAISS, .*oversampling\[faiss\]"):
         search(relu_blobs(50), 49)
+
+
+def test_fit_says_above_which_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    search = oversampling.in_class_neighbors
+    monkeypatch.setattr(
+        oversampling, "in_class_neighbors", lambda *a, **o: seen.append(o) or search(*a, **o)
+    )
+    train(small(), blobs(), rounds=2, approximate_above=1000)
+    assert seen == [{"approximate_above": 1000}] * 2

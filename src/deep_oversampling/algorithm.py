@@ -29,6 +29,7 @@ def deep_over_sampling(
     pull_limit: float | None = 0.3,
     weighted: bool = True,
     loss: Loss = entropy,
+    approximate_above: int | None = None,
 ) -> Iterator[Stage]:
     """Algorithm 1, a stage for every pass; the network is trained between them."""
     for _ in range(initial_rounds):  # line 5: STL(𝒳)
@@ -36,7 +37,12 @@ def deep_over_sampling(
     for t in range(rounds):  # line 6
         v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
         z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
-            samples, v, plan, generator=rng("weights", t), weighted=weighted
+            samples,
+            v,
+            plan,
+            generator=rng("weights", t),
+            weighted=weighted,
+            approximate_above=approximate_above,
         )
         objective = multi_task(pull, pull_limit, loss=loss)
         yield Stage("multi", z, objective, embedded=(v, samples.y, samples.n))  # line 22: MTL(𝒵′)

@@ -41,6 +41,7 @@ def fit(
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
     loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …
+    approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
     augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
@@ -65,6 +66,7 @@ def fit(
         pull_limit=pull_limit,
         weighted=weighted,
         loss=loss,
+        approximate_above=approximate_above,
         optimizer=optimizer,
         schedule=schedule,
         augment=augment,
@@ -91,6 +93,7 @@ def fit_many(
     pull_limit: float | None = 0.3,
     weighted: bool = True,
     loss: Loss = entropy,
+    approximate_above: int | None = None,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
     augment: Augmentation | None = None,
@@ -154,6 +157,7 @@ def fit_many(
             pull_limit=pull_limit,
             weighted=weighted,
             loss=loss,
+            approximate_above=approximate_above,
         )
         judge = partial(_scores, data=validation, plan=plan) if validation else None
         report = partial(on_round, e) if on_round else None

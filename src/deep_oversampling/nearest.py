@@ -240,7 +240,7 @@ def _parts(n: int, size: int, limit: int) -> Iterator[slice]:
 
 def scale_of(v: Tensor) -> float:
     """A power of two that keeps squares from over- and underflow, and changes no digit."""
-    largest = max(abs(one) for one in torch.stack(v.aminmax()).tolist())
+    largest = max(abs(one) for one in torch.stack([v.amin(), v.amax()]).tolist())
     limit = 1020 if v.dtype == torch.float64 else 124
     return 2.0 ** -min(max(math.frexp(largest)[1], -limit), limit)
 

@@ -55,11 +55,12 @@ def in_class_neighbors(
             [3, 3, 3]])
     """
     v, most = v.detach(), int(k.max())  # K
-    counts = torch.bincount(y, minlength=len(k)).tolist()
-    _check(counts, k.tolist(), memory)
+    counts, wanted = torch.bincount(y, minlength=len(k)).tolist(), k.tolist()
+    _check(counts, wanted, memory)
     order = y.argsort(stable=True)  # class by class
-    starts = accumulate(counts, initial=0)
-    spans = [_Span(*one) for one in zip(starts, counts, k.tolist(), strict=False) if one[2] > 0]
+    starts = accumulate([0, *counts[:-1]])
+    spans = [_Span(*one) for one in zip(starts, counts, wanted, strict=True)]
+    spans = [one for one in spans if one.k > 0]  # line 11: without overloading no search
     own = torch.arange(len(v) + 1, device=v.device).unsqueeze(1)
     index = own.repeat(1, most + 1)  # one row more, for what is found for padding
     if approximate_above is not None:
@@ -111,7 +112,7 @@ def _table(v: Tensor, scale: float, order: Tensor, batch: list[_Span]) -> Classe
 
 
 def _check(counts: list[int], k: list[int], memory: int) -> None:
-    for j, (count, wanted) in enumerate(zip(counts, k, strict=False)):
+    for j, (count, wanted) in enumerate(zip(counts, k, strict=True)):
         if wanted > max(count - 1, 0):
             raise InputError(
                 f"k must be at most m_j - 1, found k={wanted} for class {j} with {count} "

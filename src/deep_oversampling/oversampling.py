@@ -86,13 +86,14 @@ def oversample(
     *,
     generator: Generator,
     weighted: bool = True,
+    approximate_above: int | None = None,
 ) -> Overloaded:
     """Lines 10–21: select 𝒩(x) in every class and pair each sample with r_j weight vectors.
 
     With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
     overloaded set 𝒵.
     """
-    neighborhoods = in_class_neighbors(v, samples.y, plan.k)
+    neighborhoods = in_class_neighbors(v, samples.y, plan.k, approximate_above=approximate_above)
     anchor = torch.arange(len(samples), device=v.device)
     anchor = anchor.repeat_interleave(plan.r.to(v.device)[samples.y])
     members = neighborhoods.mask[anchor]
