@@ -167,9 +167,8 @@ def _whole_numbers(name: str, values: Tensor | Sequence[int], *, least: int) -> 
 
 def _check_strength(k: int, r_times: float) -> None:
     if not isinstance(k, Integral) or k < 0:
-        raise InputError(
-            f"k must be a whole number ≥ 0 (DOSClassifier takes 'auto' as well), found {k!r}"
-        )
+        hint = "; DOSClassifier takes 'auto' as well" if isinstance(k, str) else ""
+        raise InputError(f"k must be a whole number ≥ 0, found {k!r}{hint}")
     if not 1 <= r_times <= max(k, 1):
         raise InputError(f"r_times must lie in [1, k] = [1, {max(k, 1)}], found {r_times}")
 
