@@ -102,7 +102,6 @@ class Presentation:
             rows.append(drawn[0][:steps])
             present.append(drawn[1][:steps])
         self.steps = [len(each) for each in rows]
-        self.rows = [int(each.sum()) for each in present]
         self._tables, rows, present = _neighbours_first(
             [t or some for t in tables], rows, present, batch_size, steady
         )
