@@ -17,7 +17,7 @@ import torch
 
 from deep_oversampling import Network, Samples, measure, predict
 from sets import SETS
-from stacked import Member, train, train_alone
+from stacked import Member, train
 
 SETTINGS = {  # p, rounds, batch size: the paper's table
     "mnist": (0.99, 3, 60),
@@ -79,7 +79,7 @@ def main() -> None:
                 ]
                 for start in range(0, len(members), options.stack):
                     stack, begun = members[start : start + options.stack], time.perf_counter()
-                    networks, minorities = (train if device.type == "cuda" else train_alone)(
+                    networks, minorities = train(
                         pool,
                         stack,
                         p=p,

@@ -18,7 +18,7 @@ from deep_oversampling import (
     predict,
     resnet32,
 )
-from deep_oversampling.network import pick_device
+from deep_oversampling.network import is_wide, pick_device
 from toy import blobs, generator, small, train, weights
 from zoo import LastState, ResNet, Transformer, regularised
 
@@ -268,3 +268,9 @@ def test_an_example_leaves_model_and_statistics_alone() -> None:
     assert model.training
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert {id(p) for p in network.parameters()} == {id(p) for p in model.parameters()}
+
+
+def test_wide_networks_have_channels_for_tensor_cores() -> None:
+    assert is_wide(resnet32())
+    assert not is_wide(lenet())
+    assert not is_wide(mlp(4, 3))

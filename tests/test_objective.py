@@ -162,7 +162,7 @@ def test_scaling_the_embeddings_changes_nothing_but_the_unit(limit: float | None
         scaled.classifier.weight.copy_(network.classifier.weight / c)
         scaled.classifier.bias.copy_(network.classifier.bias)
     rows, objective = everything(z), multi_task(PULL, limit)
-    rows_scaled = replace(rows, v=c * rows.v, variance=c**2 * rows.variance)
+    rows_scaled = replace(rows, v=c * rows.v, w=rows.w / c**2)
     for one, other in zip(objective(network, rows), objective(scaled, rows_scaled), strict=True):
         close(one, other)
     close(arriving(network, rows, objective), c * arriving(scaled, rows_scaled, objective))

@@ -101,7 +101,7 @@ def test_rows_with_neighbours_come_first_and_no_others_have_room() -> None:
         for step in range(len(chunk)):
             order = first[step].long()
             assert torch.equal(order, order.sort(descending=True).values)
-            close(clusters.mask[step, 0, :, 1].long(), order[:head])
+            close(clusters.mask[step, 0, :, 0].long(), order[:head])
 
 
 def test_the_shape_is_the_same_in_every_round() -> None:
@@ -136,9 +136,9 @@ def test_members_with_other_k_are_padded_under_their_masks() -> None:
     z = many()
     narrow = overloaded(z.samples, z.samples.x, [0, 1, 1], [1, 1, 4])
     for chunk in chunks([z, narrow], 30):
-        assert chunk.batch.mask.shape[3] == 4
-        assert not chunk.batch.mask[:, 1, :, 2:].any()
-        assert (chunk.batch.w[:, 1, :, 2:] == 0).all()
+        assert chunk.batch.mask.shape[3] == 3
+        assert not chunk.batch.mask[:, 1, :, 1:].any()
+        assert (chunk.batch.w[:, 1, :, 1:] == 0).all()
         assert (chunk.batch.v[:, 1, :, 1:] == 0).all()
 
 

@@ -25,6 +25,7 @@ from deep_oversampling import (
     lenet,
     measure,
     predict,
+    resnet32,
     training,
 )
 from deep_oversampling.objectives import single_task
@@ -237,6 +238,19 @@ def test_lenets_on_a_gpu(at_once: int) -> None:
         found.append([weights(network) for network in networks])
     for one, other in zip(*found, strict=True):
         assert float((one - other).norm() / one.norm()) < 1e-2
+
+
+@on_gpu
+def test_a_wide_network_is_laid_out_for_the_gpu_and_given_back_as_it_was() -> None:
+    x = torch.randint(0, 256, (64, 3, 16, 16), generator=generator(), dtype=torch.uint8)
+    samples, found = Samples(x, torch.arange(64) % 4), []
+    for engine in (Engine(replay=False), Engine()):
+        network = resnet32(3, 4)
+        options = {"rounds": 2, "batch_size": 32, "device": "cuda", "engine": engine}
+        fit(network, samples, optimizer=partial(SGD, lr=1e-3), **options)
+        assert all(parameter.is_contiguous() for parameter in network.parameters())
+        found.append(weights(network))
+    assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-3
 
 
 @on_gpu

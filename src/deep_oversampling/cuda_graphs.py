@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,8 +14,15 @@ __all__ = ["CudaGraphs"]
 class CudaGraphs:
     """Graphs that share their memory, as only one of them is replayed at a time."""
 
-    def __init__(self, device: torch.device, objection: Callable[[], str]) -> None:
-        self._device, self._objection = device, objection  # why not to record, if there is a reason
+    def __init__(
+        self,
+        device: torch.device,
+        objection: Callable[[], str],  # why not to record, if there is a reason
+        *,
+        try_convolutions: bool = False,  # all algorithms of cuDNN: pays for large ones only
+    ) -> None:
+        self._device, self._objection = device, objection
+        self._try_convolutions = try_convolutions
         with torch.cuda.device(device):
             self._pool: Any = torch.cuda.graph_pool_handle()
             self._stream = torch.cuda.Stream()  # on the default one nothing can be recorded
@@ -22,7 +30,7 @@ class CudaGraphs:
     def aside(self, function: Callable[[], None]) -> None:
         with torch.cuda.device(self._device):
             self._stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self._stream):
+            with torch.cuda.stream(self._stream), self._convolutions():
                 function()
             torch.cuda.current_stream().wait_stream(self._stream)
 
@@ -32,13 +40,24 @@ class CudaGraphs:
         with torch.cuda.device(self._device):
             graph = torch.cuda.CUDAGraph()
             try:
-                with torch.cuda.graph(graph, pool=self._pool):
+                with torch.cuda.graph(graph, pool=self._pool), self._convolutions():
                     function()
             except RuntimeError:
                 torch.cuda.synchronize()
                 self._end_recording_of_random_numbers()
                 raise
         return lambda: self._replay(graph)
+
+    @contextmanager
+    def _convolutions(self) -> Iterator[None]:
+        """Steps are of one shape, so cuDNN may try what is fastest, unless the user forbids it."""
+        cudnn, before = torch.backends.cudnn, torch.backends.cudnn.benchmark
+        fixed = cudnn.deterministic or torch.are_deterministic_algorithms_enabled()
+        cudnn.benchmark = before or (self._try_convolutions and not fixed)
+        try:
+            yield
+        finally:
+            cudnn.benchmark = before
 
     def _replay(self, graph: torch.cuda.CUDAGraph) -> None:
         with torch.cuda.device(self._device):

@@ -1,14 +1,14 @@
 """The micro-cluster losses ℓ_f and ℓ_g and the weight ρ; pure functions, a value per row.
 
 Written for the weighted losses ℓ′_f, ℓ′_g and ρ′. With w = 1 on every member they are the
-unweighted ones, ℓ_f, ℓ_g and ρ, so one implementation serves both.
+unweighted ones, ℓ_f, ℓ_g and ρ, so one implementation serves both. The member x itself is the
+live f(x), at distance 0 from itself (R2), so only the neighbours are computed with.
 """
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, mse_loss, pad
+from torch.nn.functional import mse_loss
 
 __all__ = [
     "Loss",
@@ -16,8 +16,7 @@ __all__ = [
     "embedding_loss",
     "entropy",
     "proximity",
-    "squared_errors",
-    "with_self",
+    "weighted_errors",
 ]
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # logits (b, n), labels (b,) -> (b,): in place of ℋ
@@ -28,50 +27,44 @@ def entropy(
     labels: Tensor,  # (b,)
 ) -> Tensor:  # (b,)
     """ℋ(g(v), y): the cross-entropy of what g makes of v."""
-    return cross_entropy(logits, labels, reduction="none")
+    # torch's own looks for labels to ignore, which for a stack of networks takes ten kernels more
+    return -logits.log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
-def squared_errors(
+def weighted_errors(
     fx: Tensor,  # (b, d)     f(x), carries the gradient
     v: Tensor,  # (b, K, d)  neighbours, constant
+    w: Tensor,  # (b, K)     weights, 0 where padded
 ) -> Tensor:  # (b, K)
-    """‖f(x) − vᵢ‖²."""
+    """wᵢ ‖f(x) − vᵢ‖²."""
     # one kernel for difference and square, and one for their gradient
-    return mse_loss(fx.unsqueeze(1).expand_as(v), v, reduction="none").sum(-1)
-
-
-def with_self(
-    errors: Tensor,  # (b, K)    squared errors of the neighbours
-) -> Tensor:  # (b, K+1)
-    """The errors with that of x itself, column 0: the member is the live f(x), so it is 0 (R2)."""
-    return pad(errors, (1, 0))
+    return w * mse_loss(fx.unsqueeze(1).expand_as(v), v, reduction="none").sum(-1)
 
 
 def embedding_loss(
-    errors: Tensor,  # (b, K+1)  squared errors
-    w: Tensor,  # (b, K+1)  weights, 0 where padded
+    errors: Tensor,  # (b, K)  weighted
 ) -> Tensor:  # (b,)
-    """ℓ′_f = Σ wᵢ ‖f(x) − vᵢ‖²; minimal at f(x) = Σ wᵢvᵢ."""
-    return (w * errors).sum(1)
+    """ℓ′_f = Σ wᵢ ‖f(x) − vᵢ‖²; minimal at the mean of the neighbours by their weights."""
+    return errors.sum(1)
 
 
 def proximity(
-    errors: Tensor,  # (b, K+1)  squared errors
-    w: Tensor,  # (b, K+1)
-    mask: Tensor,  # (b, K+1)  False where padded
-) -> Tensor:  # (b, K+1)
+    errors: Tensor,  # (b, K)  weighted
+    mask: Tensor,  # (b, K)  False where padded
+) -> Tensor:  # (b, K)
     """ρ′ = exp(−wᵢ ‖f(x) − vᵢ‖²) / Z: as printed (R3, R7), without a gradient (R4)."""
-    return (-w * errors.detach()).masked_fill(~mask, -torch.inf).softmax(1)
+    near = errors.detach().neg().exp() * mask
+    return near / (1 + near.sum(1, keepdim=True))  # 1 = exp(−w₀ · 0): x itself is part of Z
 
 
 def classifier_loss(
-    own: Tensor,  # (b,)      ℋ(g(f(x)), y)
-    rho: Tensor,  # (b, K+1)  proximity
-    entropies: Tensor,  # (b, K)    ℋ(g(vᵢ), y) of the neighbours
+    own: Tensor,  # (b,)    ℋ(g(f(x)), y)
+    rho: Tensor,  # (b, K)  proximity
+    entropies: Tensor,  # (b, K)  ℋ(g(vᵢ), y)
 ) -> Tensor:  # (b,)
     """ℓ′_g = ℋ(g(f(x)), y) + Σ ρ′ᵢ ℋ(g(vᵢ), y), the sum over the neighbours.
 
     The printed sum gives the original loss the weight ρ′₀, about 1/(k+1), and f learns from
     nothing else in it; the text gives it the weight 1, and so do we (R7).
     """
-    return own + (rho[:, 1:] * entropies).sum(1)
+    return own + (rho * entropies).sum(1)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .errors import InputError, TrainingError
 from .views import View, chunks
 
-__all__ = ["Network", "Normalize", "embed", "pick_device", "predict"]
+__all__ = ["Network", "Normalize", "embed", "is_wide", "pick_device", "predict"]
 
 
 class Normalize(nn.Module):
@@ -156,6 +156,13 @@ def _check_split(model: nn.Module, split: nn.Module, example: Tensor) -> None:
             "head must be the last thing the model computes, found that the model goes on after "
             "it; leave that out of the model (the loss takes logits, so no softmax is needed)"
         )
+
+
+def is_wide(network: Network) -> bool:
+    """Whether its convolutions have channels enough for the tensor cores of a GPU."""
+    layers = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
+    wide = [m for m in layers if m.in_channels % 8 == 0 and m.out_channels % 8 == 0]
+    return len(wide) > len(layers) / 2
 
 
 def pick_device(device: torch.device | str | None = None) -> torch.device:

@@ -16,8 +16,7 @@ from .losses import (
     embedding_loss,
     entropy,
     proximity,
-    squared_errors,
-    with_self,
+    weighted_errors,
 )
 from .network import Network
 from .oversampling import MicroClusters
@@ -47,11 +46,12 @@ def _multi_task(
     fx = network.embed(z.x)
     to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit)
     c, k, _ = z.v.shape  # the first c rows have neighbours, K each
-    errors = with_self(squared_errors(to_f[:c], z.v) / z.variance)  # (c, K+1)
+    alone = len(fx) - c
+    errors = weighted_errors(to_f[:c], z.v, z.w)  # (c, K)
     logits = network.classifier(torch.cat([to_g, z.v.flatten(0, 1)]))
     labels = torch.cat([z.y, z.y[:c].repeat_interleave(k)])
-    own, others = loss(logits, labels).split([len(z.y), c * k])
-    rho = proximity(errors, z.w, z.mask)
-    ell_g = classifier_loss(own[:c], rho, others.view(c, k))
-    ell_f = pull * embedding_loss(errors, z.w)
-    return torch.cat([ell_g, own[c:]]), pad(ell_f, (0, len(z.y) - c))
+    own, rest, others = loss(logits, labels).split([c, alone, c * k])
+    rho = proximity(errors, z.mask)
+    ell_g = classifier_loss(own, rho, others.view(c, k))
+    ell_f = pull * embedding_loss(errors)
+    return torch.cat([ell_g, rest]), pad(ell_f, (0, alone))

@@ -25,9 +25,8 @@ class MicroClusters:
     x: Tensor  # (b, …)
     y: Tensor  # (b,)
     v: Tensor  # (c, K, d)  the neighbours; x itself, their column 0 in 𝒩(x), is not among them
-    w: Tensor  # (c, K+1)   0 where padded
-    mask: Tensor  # (c, K+1)   False where padded
-    variance: Tensor  # ()         of the round's embeddings, the unit of squared distance (R5)
+    w: Tensor  # (c, K)     per unit of squared distance, the round's total variance (R5)
+    mask: Tensor  # (c, K)     False where padded, and w is 0
 
     def with_x(self, x: Tensor) -> MicroClusters:
         """The same targets for changed copies of the samples."""
@@ -56,9 +55,8 @@ class Overloaded:
             x=self.samples.x[i],
             y=self.samples.y[i],
             v=self.v[self.neighborhoods.index[head, 1:]],
-            w=self.w[first],
-            mask=self.neighborhoods.mask[head],
-            variance=self.variance.expand(rows.shape[:-1]),
+            w=self.w[first][..., 1:] / self.variance,
+            mask=self.neighborhoods.mask[head][..., 1:],
         )
 
     @property

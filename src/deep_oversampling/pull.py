@@ -35,12 +35,15 @@ def limit_pull(
 
 def _arriving(from_g: Tensor, from_f: Tensor, limit: float) -> Tensor:  # (…, b, d)
     """What goes on to the embedder, for every network of a stack by itself."""
-    axes = (-2, -1)
     smallest = torch.finfo(from_f.dtype).tiny  # no pull at all: nothing to shorten
-    length = from_f.norm(dim=axes, keepdim=True).clamp(min=smallest)
-    shorten = limit * from_g.norm(dim=axes, keepdim=True) / length
-    both: Tensor = from_g + shorten.clamp(max=1.0) * from_f
-    return both
+    shorten = limit * _length(from_g) / _length(from_f).clamp(min=smallest)
+    return torch.addcmul(from_g, shorten.clamp(max=1.0), from_f)
+
+
+def _length(gradient: Tensor) -> Tensor:  # (…, b, d) -> (…, 1, 1)
+    """Its norm: row by row first, as a GPU is slow to sum up thousands of numbers to a few."""
+    length: Tensor = gradient.norm(dim=-1, keepdim=True).norm(dim=-2, keepdim=True)
+    return length
 
 
 class _LimitPull(torch.autograd.Function):
@@ -48,7 +51,7 @@ class _LimitPull(torch.autograd.Function):
 
     @staticmethod
     def forward(fx: Tensor, limit: float) -> tuple[Tensor, Tensor]:
-        return fx.clone(), fx.clone()
+        return fx.view_as(fx), fx.view_as(fx)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Any) -> None:

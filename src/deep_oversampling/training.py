@@ -14,7 +14,7 @@ from .augmentation import Augmentation
 from .cuda_graphs import CudaGraphs
 from .engine import Engine
 from .errors import InputError, TrainingError
-from .network import Network
+from .network import Network, is_wide
 from .objectives import Objective
 from .presenting import Chunk, Presentation, Table, at
 from .replaying import Replay
@@ -42,11 +42,14 @@ class Trainer:
         self.networks, self._engine = list(networks), engine or Engine()
         device = self.networks[0].device
         self._engine.check(device)
+        wide = len(self.networks) == 1 and device.type == "cuda" and is_wide(self.networks[0])
+        if wide:
+            _lay_out(self.networks[0], torch.channels_last)
         self._stack = Stack(self.networks)
         self.optimizer = self._stack.optimizer(optimizer)
         records = self._engine.replay and device.type == "cuda"
         self._steady = records or self._engine.compile
-        recorder = CudaGraphs(device, self._objection) if records else None
+        recorder = CudaGraphs(device, self._objection, try_convolutions=wide) if records else None
         self._replay = Replay(self._step, recorder)
         self._losses = self._engine.compiled(self._losses_at)
         if records:
@@ -97,10 +100,14 @@ class Trainer:
         return self._replay.run(objective, chunk, kind=repr(numbers))
 
     def _losses_at(
-        self, objective: Objective, batch: Any, step: int | Tensor
-    ) -> tuple[Tensor, ...]:
+        self, objective: Objective, batch: Any, share: Tensor, step: int | Tensor
+    ) -> Tensor:  # (E, 2)
         """What can be compiled as a whole; choosing the step is part of it, and costs nothing."""
-        return self._stack.losses(objective, at(batch, step))
+        ell_g, ell_f, *weights = self._stack.losses(objective, at(batch, step))
+        share = at(share, step)
+        if weights:  # the mean of the rows that are no padding, by their weights
+            share = share * weights[0] / (share * weights[0]).sum(1, keepdim=True)
+        return (torch.stack([ell_g, ell_f], 2) * share.unsqueeze(2)).sum(1)
 
     def _step(
         self,
@@ -111,14 +118,11 @@ class Trainer:
         """Forward, backward and an update of all that are awake."""
         if self._engine.compile and not isinstance(step, Tensor):
             step = torch.tensor([step], device=chunk.share.device)  # a number would be compiled in
-        awake, share = chunk.awake, at(chunk.share, step)
+        awake = chunk.awake
         kept = [] if awake is None else [(tensor, tensor.clone()) for tensor in self._changing()]
         self.optimizer.zero_grad()
-        with self._engine.precision(share.device):
-            ell_g, ell_f, *weights = self._losses(objective, chunk.batch, step)
-        if weights:  # the mean of the rows that are no padding, by their weights
-            share = share * weights[0] / (share * weights[0]).sum(1, keepdim=True)
-        ell = (torch.stack([ell_g, ell_f], 2) * share.unsqueeze(2)).sum(1)
+        with self._engine.precision(chunk.share.device):
+            ell: Tensor = self._losses(objective, chunk.batch, chunk.share, step)
         ell.sum().backward()
         self.optimizer.step()
         for tensor, before in kept:
@@ -179,6 +183,8 @@ class Trainer:
         self.optimizer.zero_grad()
         self._stack.part()
         self._replay.forget()
+        for network in self.networks:
+            _lay_out(network, torch.contiguous_format)
 
     def _objection(self) -> str:
         """Why steps cannot be recorded, if the optimiser keeps something that would stand still."""
@@ -189,6 +195,10 @@ class Trainer:
                 if still or (isinstance(value, Tensor) and value.device != device):
                     return f"{type(self.optimizer).__name__} keeps {name!r} off the device"
         return ""
+
+
+def _lay_out(network: Network, layout: torch.memory_format) -> None:
+    network.to(memory_format=layout)  # type: ignore[call-overload]
 
 
 def _for_replays(optimizer: Optimizer) -> None:
