@@ -278,7 +278,10 @@ def test_data_must_be_named() -> None:
 
 
 def test_unknown_model_and_protocol_are_refused() -> None:
-    assert "model must be one of auto, resnet32, found 'vgg'" in refused(*QUICK, "--model", "vgg")
+    assert (
+        "model must be one of auto, resnet32 or layers such as C6-C16-F400-F120, found 'vgg'"
+        in refused(*QUICK, "--model", "vgg")
+    )
     assert "did you mean exp:factor?" in refused(*QUICK, "--imbalance", "expp:3")
 
 

@@ -15,12 +15,9 @@ from .compare_table import print_table
 from .data import Cache, DataDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..rivals import Method
     from ..rivals.summary import Row
     from ..rivals.trials import Trial
-    from ..samples import Samples
 
 __all__ = ["compare"]
 
@@ -39,7 +36,9 @@ def compare(
         Path | None, typer.Option(help="Folder of the results; a stopped run goes on there.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    model: Annotated[str, typer.Option(help="auto (a LeNet or an MLP) or resnet32.")] = "auto",
+    model: Annotated[
+        str, typer.Option(help="auto (a LeNet or an MLP), resnet32, or layers: C6-C16-F120.")
+    ] = "auto",
     k: Annotated[int, typer.Option(min=0, help="Neighbours of DOS.")] = 5,
     rounds: Annotated[
         int | None,
@@ -62,11 +61,10 @@ def compare(
     dos compare --data pictures/ --methods cnn,weights,logit-adjustment,dos --out runs/pictures
     """
     from ..data import load, parse_protocol
-    from ..network import pick_device
-    from ..rivals.compare import choose_rounds, contents, run_trials
+    from ..rivals.compare import choose_rounds, contents
+    from ..rivals.missing import missing_trials, run_missing
     from ..rivals.summary import TEST, summarize
     from ..rivals.trials import Setting, append_trial, check_writable, read_trials
-    from ..together import how_many
 
     chosen = _chosen(methods)
     protocol = str(parse_protocol(imbalance))
@@ -87,9 +85,8 @@ def compare(
     if path:
         check_writable(path)
     found = [trial for trial in found if not trial.left_out]  # those are tried again
-    done = {(trial.method, trial.seed) for trial in found}
     seeds = range(seed, seed + trials)
-    open_ = {s: [m for m in chosen if (m.name, s) not in done] for s in seeds}
+    missing = missing_trials(found, chosen, seeds)
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -100,15 +97,13 @@ def compare(
         transient=True,
         disable=not console.is_terminal,
     )
-    at_once = how_many(trials, pick_device(device), _bytes(splits.train))
     with progress:
-        task = progress.add_task("trials", total=sum(map(len, open_.values())))
-        for left, alike in _batches(open_, at_once):
-            for trial in run_trials(splits, setting, left, alike, device=device):
-                found.append(trial)
-                if path:
-                    append_trial(path, trial)
-                progress.advance(task)
+        task = progress.add_task("trials", total=sum(map(len, missing.values())))
+        for trial in run_missing(splits, setting, missing, device=device):
+            found.append(trial)
+            if path:
+                append_trial(path, trial)
+            progress.advance(task)
     wanted = [method.name for method in chosen]
     found = [t for name in wanted for t in found if t.method == name and t.seed in seeds]
     group = "minority" if any(trial.minority for trial in found) else "all"
@@ -120,22 +115,6 @@ def compare(
         print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
         if path:
             print(f"trials: {path}")
-
-
-def _bytes(samples: Samples) -> int:
-    return len(samples) * samples.x.shape[1:].numel() * samples.x.dtype.itemsize
-
-
-def _batches(
-    open_: dict[int, list[Method]], at_once: int
-) -> Iterator[tuple[list[Method], list[int]]]:
-    """Methods, and seeds that still lack just these, as many as can be trained at once."""
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for seed, left in open_.items():
-        alike.setdefault(tuple(method.name for method in left), []).append(seed)
-    for seeds in alike.values():
-        for start in range(0, len(seeds) if open_[seeds[0]] else 0, at_once):
-            yield open_[seeds[0]], seeds[start : start + at_once]
 
 
 def _chosen(text: str) -> list[Method]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from ..data.imbalance import DropFromClasses, ImbalanceProtocol
 from ..errors import DOSError, InputError
 from ..history import Round
 from ..metrics import MEASURES, Report
-from ..models import resnet32, small_network
+from ..models import lenet, resnet32, small_network
 from ..network import Network, Normalize, pick_device
 from ..plan import Plan
 from ..samples import Samples
@@ -31,7 +32,7 @@ from ..together import how_many, train_together
 from .method import Contest, Method, Trained
 from .trials import Setting, Trial
 
-__all__ = ["MODELS", "choose_rounds", "contents", "run_trials"]
+__all__ = ["MODELS", "PLANS", "choose_rounds", "contents", "make_network", "run_trials", "where"]
 
 T = TypeVar("T")
 
@@ -44,6 +45,17 @@ MODELS: dict[str, Callable[[Samples, int], Network]] = {
         samples.x.shape[1], samples.n, normalize=Normalize.of(samples.x), seed=seed
     ),
 }
+
+PLANS = ("by counts", "uniform")
+
+
+def make_network(model: str, samples: Samples, seed: int) -> Network:
+    """By its name, or a CNN by its layers, as the paper writes them: C20-C50-F500-F120."""
+    if model in MODELS:
+        return MODELS[model](samples, seed)
+    channels, height, width = samples.x.shape[1:]
+    normalize = Normalize.of(samples.x)
+    return lenet((channels, height, width), samples.n, model, normalize=normalize, seed=seed)
 
 
 def contents(splits: Splits) -> str:
@@ -91,7 +103,7 @@ def run_trials(
     rest goes on.
     """
     place = pick_device(device)
-    _check_model(setting.model, splits.train)
+    _check(setting, splits.train)
     entries = _entries(splits, setting, seeds, place)
     for group in _by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
@@ -111,7 +123,7 @@ def run_trials(
                     measures=_measures(report) if report else {},
                     presented=sum(one.presented for one in rounds),
                     seconds=round(sum(one.seconds for one in rounds), 3),
-                    where=_where(place),
+                    where=where(place),
                     left_out="" if report else why,
                     lost=str(member.error or "") if member and report else "",
                 )
@@ -130,7 +142,7 @@ def _entries(
             test = _moved(own, place)
         subset = imbalanced(whole, protocol, seed=seed)
         train = _moved(subset.samples, place)
-        plan = _plan(train, protocol, subset.reduced, setting.k)
+        plan = _plan(train, protocol, subset.reduced, setting)
         entries.append(_Entry(seed, train, test, plan))
     return entries
 
@@ -179,23 +191,35 @@ def _moved(samples: Samples, device: torch.device) -> Samples:
         ) from None
 
 
-def _check_model(model: str, samples: Samples) -> None:
+def _check(setting: Setting, samples: Samples) -> None:
     """At the door: no method can be run, so none is left out instead."""
-    x = samples.x
-    if model not in MODELS:
-        raise InputError(f"the model must be one of {', '.join(MODELS)}, found {model!r}")
-    if model == "resnet32" and x.ndim != 4:
+    x, model = samples.x, setting.model
+    layers = model not in MODELS
+    if layers and not re.match(r"C\d", model):
         raise InputError(
-            f"resnet32 needs images, shape (m, c, h, w), found {tuple(x.shape)}; choose auto"
+            f"the model must be one of {', '.join(MODELS)} or layers such as C6-C16-F400-F120, "
+            f"found {model!r}"
         )
+    if (layers or model == "resnet32") and x.ndim != 4:
+        raise InputError(
+            f"{model} needs images, shape (m, c, h, w), found {tuple(x.shape)}; choose auto"
+        )
+    if layers:  # they may be misspelt, or too many for such small images
+        make_network(model, samples.subset(torch.arange(1)), seed=0)
+    if setting.plan not in PLANS:
+        raise InputError(f"the plan must be one of {', '.join(PLANS)}, found {setting.plan!r}")
     if not x.is_floating_point() and x.dtype != torch.uint8:
         raise InputError(f"samples must be floats or uint8, found {x.dtype}; store them as float32")
 
 
-def _plan(train: Samples, protocol: ImbalanceProtocol, reduced: tuple[int, ...], k: int) -> Plan:
+def _plan(
+    train: Samples, protocol: ImbalanceProtocol, reduced: tuple[int, ...], setting: Setting
+) -> Plan:
     """The classes that the protocol reduced are the minority, else the counts decide."""
-    counts = train.class_counts.cpu()
-    if isinstance(protocol, DropFromClasses) and reduced:
+    counts, k = train.class_counts.cpu(), setting.k
+    if setting.plan == "uniform":
+        plan = Plan.uniform(train.n, k)
+    elif isinstance(protocol, DropFromClasses) and reduced:
         plan = Plan.for_minority(counts, reduced, k)
     else:
         plan = Plan.automatic(counts, k, names=train.classes)
@@ -223,7 +247,7 @@ def _train(method: Method, entries: Sequence[_Entry], setting: Setting) -> list[
 
 
 def _begun(method: Method, entry: _Entry, setting: Setting) -> Member:
-    network = MODELS[setting.model](entry.train, entry.seed)
+    network = make_network(setting.model, entry.train, entry.seed)
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(entry.train.y.device)
     rng = streams(entry.seed)
@@ -240,7 +264,8 @@ def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:
     return tuple(None if math.isnan(value) else round(float(value), 6) for value in column)
 
 
-def _where(device: torch.device) -> dict[str, str]:
+def where(device: torch.device) -> dict[str, str]:
+    """Versions and hardware."""
     return {
         "deep-oversampling": __version__,
         "torch": str(torch.__version__),

@@ -11,7 +11,7 @@ import numpy as np
 from ..metrics import MEASURES
 from .trials import GROUPS, Trial
 
-__all__ = ["REFERENCE", "TEST", "Cell", "Row", "places", "summarize"]
+__all__ = ["REFERENCE", "TEST", "Cell", "Row", "cell", "compared", "places", "summarize"]
 
 REFERENCE = "dos"  # what the others are compared with
 TEST = "paired t-test over the trials, two-sided"
@@ -50,7 +50,7 @@ def summarize(
     rows = []
     for name in names:
         found = list(done[name].values())
-        cells = {g: {m: _cell([t.mean(m, g) for t in found]) for m in MEASURES} for g in GROUPS}
+        cells = {g: {m: cell([t.mean(m, g) for t in found]) for m in MEASURES} for g in GROUPS}
         pairs = [
             (trial.mean("f1", group), other.mean("f1", group))
             for seed, trial in done[name].items()
@@ -60,7 +60,7 @@ def summarize(
         every = list(of[name].values())
         reasons = [_counted([t.left_out for t in every]), _counted([t.lost for t in every])]
         seconds = sum(t.seconds for t in found) / len(found) if found else math.nan
-        rows.append(Row(name, len(found), cells, seconds, *_compared(pairs), *reasons))
+        rows.append(Row(name, len(found), cells, seconds, *compared(pairs), *reasons))
     return rows
 
 
@@ -81,7 +81,8 @@ def _counted(reasons: list[str]) -> str:
     return f"{len(given)} of {len(reasons)} trials: {first}"
 
 
-def _cell(values: list[float]) -> Cell:
+def cell(values: list[float]) -> Cell:
+    """Over the values that are known."""
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return Cell(math.nan, math.nan)
@@ -89,7 +90,7 @@ def _cell(values: list[float]) -> Cell:
     return Cell(float(np.mean(known)), sd)
 
 
-def _compared(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+def compared(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     """Mean difference, and p by the paired t-test."""
     from scipy.stats import ttest_rel
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
 
-__all__ = ["GROUPS", "Setting", "Trial", "append_trial", "check_writable", "read_trials"]
+__all__ = [
+    "GROUPS",
+    "Setting",
+    "Trial",
+    "append_header",
+    "append_trial",
+    "check_writable",
+    "read_headers",
+    "read_trials",
+]
 
 GROUPS = ("minority", "majority", "all")  # of classes
+_HEADER = "header"  # the key of a line that is no trial: where and when those below it were run
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ class Setting:
     batch_size: int
     learning_rate: float
     test_share: float  # held out by each trial's seed, where the data has no test set
+    plan: str = "by counts"  # of DOS; "uniform": k for every class and r = 1, for balanced data
 
 
 @dataclass(frozen=True)
@@ -61,8 +73,17 @@ class Trial:
 
 
 def append_trial(path: Path, trial: Trial) -> None:
+    _append(path, asdict(trial))
+
+
+def append_header(path: Path, header: dict[str, Any]) -> None:
+    """Where and when the trials that follow are run."""
+    _append(path, {_HEADER: header})
+
+
+def _append(path: Path, content: dict[str, Any]) -> None:
     """One line, written in one go; after a torn one, on a line of its own."""
-    line = json.dumps(asdict(trial)) + "\n"
+    line = json.dumps(content) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+") as file:
@@ -80,19 +101,19 @@ def _not_writable(path: Path, error: OSError) -> InputError:
     )
 
 
-def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
-    """The trials of a file, the first of each method and seed; other settings are refused."""
-    if not path.exists():
-        return []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must be a readable file of trials: {error}") from None
+def read_trials(
+    path: Path,
+    setting: Setting | None = None,
+    *,
+    on_broken: Callable[[int], None] | None = None,  # the number of a line that is no JSON
+) -> list[Trial]:
+    """The trials of a file, the first of each method and seed; other settings are refused.
+
+    A broken line, torn when the process died, is passed over: its trial is run again.
+    """
     found: dict[tuple[str, int], Trial] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            content = json.loads(line)
-        except ValueError:  # torn when the process died: its trial is run again
+    for number, content in _lines(path, on_broken):
+        if _is_header(content):
             continue
         trial = _trial(path, number, content)
         setting = setting or trial.setting
@@ -105,6 +126,32 @@ def read_trials(path: Path, setting: Setting | None = None) -> list[Trial]:
         if key not in found or found[key].left_out:  # what was left out may have been run later
             found[key] = trial
     return list(found.values())
+
+
+def read_headers(path: Path) -> list[dict[str, Any]]:
+    """Where and when the trials of a file were run; ``dos compare`` writes no headers."""
+    return [content[_HEADER] for _, content in _lines(path) if _is_header(content)]
+
+
+def _lines(path: Path, on_broken: Callable[[int], None] | None = None) -> Iterator[tuple[int, Any]]:
+    if not path.exists():
+        return
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} must be a readable file of trials: {error}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            content = json.loads(line)
+        except ValueError:
+            if on_broken:
+                on_broken(number)
+            continue
+        yield number, content
+
+
+def _is_header(content: Any) -> bool:
+    return isinstance(content, dict) and isinstance(content.get(_HEADER), dict)
 
 
 def check_writable(path: Path) -> None:

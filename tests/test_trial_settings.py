@@ -1,0 +1,118 @@
+"""Plans and networks of a setting by name; headers and broken lines among trials."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from contests import pictures
+from deep_oversampling import InputError, Samples
+from deep_oversampling.data import Splits
+from deep_oversampling.rivals import METHODS, compare
+from deep_oversampling.rivals.compare import make_network, run_trials
+from deep_oversampling.rivals.method import Contest
+from deep_oversampling.rivals.trials import (
+    append_header,
+    append_trial,
+    read_headers,
+    read_trials,
+)
+from some_trials import SETTING, trial
+
+SMALL = replace(SETTING, data="pictures", imbalance="none", rounds=1, batch_size=8, k=3)
+SPLITS = Splits("pictures", pictures((12, 8, 4)), test=pictures((6, 6, 6)))
+
+
+def contest_of(monkeypatch: pytest.MonkeyPatch, **changes: object) -> Contest:
+    """What DOS is given."""
+    seen: list[Contest] = []
+
+    def watched(*values: object) -> Contest:
+        seen.append(Contest(*values))  # type: ignore[arg-type]
+        return seen[-1]
+
+    monkeypatch.setattr(compare, "Contest", watched)
+    list(run_trials(SPLITS, replace(SMALL, **changes), [METHODS["dos"]], [0], device="cpu"))
+    return seen[0]
+
+
+def test_a_uniform_plan_has_k_for_every_class_and_r_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = contest_of(monkeypatch, plan="uniform").plan
+    assert plan.k.tolist() == [3, 3, 3]
+    assert plan.r.tolist() == [1, 1, 1]
+    assert not plan.minority.any()
+
+
+def test_else_the_counts_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = contest_of(monkeypatch).plan
+    assert plan.k.tolist() == [0, 0, 3]
+    assert plan.r.tolist() == [1, 1, 2]
+
+
+def test_unknown_plans_are_refused() -> None:
+    with pytest.raises(InputError, match="one of by counts, uniform, found 'even'"):
+        list(run_trials(SPLITS, replace(SMALL, plan="even"), [METHODS["cnn"]], [0], device="cpu"))
+
+
+def test_a_model_may_be_layers() -> None:
+    network = make_network("C2-C3-F8", SPLITS.train, seed=0)
+    assert network.embed(SPLITS.train.x[:5]).shape == (5, 8)
+    layers = replace(SMALL, model="C2-C3-F8")
+    (found,) = run_trials(SPLITS, layers, [METHODS["cnn"]], [0], device="cpu")
+    assert found.left_out == ""
+    assert len(found.measures["f1"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "must"),
+    [
+        ("C2-X3-F8", "layers must be convolutions"),
+        ("C2-C2-C2-C2-F8", "large enough for its convolutions"),
+        ("6-16-120", "or layers such as C6-C16-F400-F120, found '6-16-120'"),
+    ],
+)
+def test_layers_that_cannot_be_are_refused_at_the_door(model: str, must: str) -> None:
+    with pytest.raises(InputError, match=must):
+        list(run_trials(SPLITS, replace(SMALL, model=model), [METHODS["cnn"]], [0], device="cpu"))
+
+
+def test_layers_need_images() -> None:
+    vectors = Splits("vectors", Samples(torch.rand(9, 4), torch.arange(9) % 3))
+    with pytest.raises(InputError, match=r"C2-F8 needs images, .* found \(9, 4\)"):
+        list(run_trials(vectors, replace(SMALL, model="C2-F8"), [METHODS["cnn"]], [0]))
+
+
+# files
+
+
+def test_trials_without_a_plan_are_those_by_counts(tmp_path: Path) -> None:
+    """Files of earlier releases are read."""
+    line = asdict(trial())
+    del line["setting"]["plan"]
+    path = tmp_path / "trials.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    assert read_trials(path, SETTING) == [trial()]
+
+
+def test_headers_are_no_trials(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    headers = [{"date": "2026-01-01"}, {"date": "2026-01-02"}]
+    for seed, header in enumerate(headers):
+        append_header(path, header)
+        append_trial(path, trial(seed=seed))
+    assert read_trials(path, SETTING) == [trial(seed=0), trial(seed=1)]
+    assert read_headers(path) == headers
+    assert read_headers(tmp_path / "none") == []
+
+
+def test_broken_lines_are_named_and_stay(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    append_trial(path, trial(seed=0))
+    path.write_text(path.read_text() + '{"setting": {"da\n')
+    append_trial(path, trial(seed=1))
+    before, broken = path.read_bytes(), []
+    assert len(read_trials(path, on_broken=broken.append)) == 2
+    assert broken == [2]
+    assert path.read_bytes() == before
