@@ -225,7 +225,7 @@ def test_a_test_set_without_a_class_has_no_value_for_it() -> None:
 def test_what_no_method_can_be_run_on_is_refused() -> None:
     with pytest.raises(
         InputError,
-        match="the model must be one of auto, resnet32 or layers such as .*, found 'lenet'",
+        match=r"the model must be one of auto, resnet32 or layers such as .*, found 'lenet'",
     ):
         run(APART, "cnn", model="lenet")
     with pytest.raises(InputError, match=r"resnet32 needs images.* found \(82, 4\); choose auto"):

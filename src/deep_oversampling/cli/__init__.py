@@ -15,6 +15,7 @@ from .bench import bench
 from .compare import compare
 from .data import data
 from .demo import demo
+from .reproduce import reproduce
 
 __all__ = ["app", "main"]
 
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(compare)
 app.command()(bench)
+app.command()(reproduce)
 app.add_typer(data, name="data")
 
 

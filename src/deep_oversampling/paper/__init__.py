@@ -1,1 +1,1 @@
-"""How the paper used DOS."""
+"""How the paper used DOS: its sets, experiments and tables, and our numbers beside its own."""

@@ -1,0 +1,138 @@
+"""``dos reproduce``: the paper's tables, ours beside the printed numbers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .data import Cache, DataDir
+
+if TYPE_CHECKING:
+    from ..paper.experiments import Experiment, Table
+    from ..paper.run import Laboratory
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...",
+            help="classwise, datasets, baseline, reduction, over-k, balanced, runtime; left out: "
+            "all of them.",
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ….")] = 10,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the results; a stopped run goes on there.",
+            show_default="results; runs/quick with --quick",
+        ),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="The page of results.", show_default="OUT/results.md")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Everything in small: a look, not a result.")
+    ] = False,
+    render: Annotated[
+        bool, typer.Option("--render", help="Only make the page, from the trials in the folder.")
+    ] = False,
+    device: Annotated[str | None, typer.Option(show_default="a GPU if there is one")] = None,
+    data_dir: DataDir = None,
+    cache: Cache = None,
+) -> None:
+    """Every table of the paper, beside the printed numbers; finished trials are not repeated.
+
+    dos reproduce --quick
+
+    dos reproduce reduction over-k --trials 10 --out results
+
+    dos reproduce --render --out results --page docs/results.md
+    """
+    from ..paper.page import write_page
+    from ..paper.run import Laboratory
+    from ..paper.store import copy_printed
+
+    chosen = _chosen(tables or [])
+    out = out or Path("runs/quick" if quick else "results")
+    page = page or out / "results.md"
+    failed: dict[str, str] = {}
+    if not render:
+        laboratory = Laboratory(
+            out, trials=trials, quick=quick, data_dir=data_dir, cache=cache, device=device
+        )
+        copy_printed(out)
+        for table in chosen:
+            _make(laboratory, table, failed)
+            write_page(out, page)  # after every table: a stopped run has a page of what is done
+    write_page(out, page)
+    print(f"page: {page}")
+    if failed:
+        print("not made:", file=sys.stderr)
+        for what, reason in failed.items():
+            print(f"  {what}: {reason}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _chosen(names: list[str]) -> list[Table]:
+    from ..paper.experiments import TABLES
+
+    for name in names:
+        if name not in TABLES:
+            raise typer.BadParameter(f"tables must be some of {', '.join(TABLES)}, found {name!r}")
+    return [TABLES[name] for name in dict.fromkeys(names or TABLES)]
+
+
+def _make(laboratory: Laboratory, table: Table, failed: dict[str, str]) -> None:
+    """Run what the table lacks; what cannot be run is noted, and the rest goes on."""
+    from ..errors import DOSError
+    from ..paper.settings import SETS
+
+    if table.name == "datasets":
+        for name in SETS:
+            try:
+                laboratory.look_at(name)
+            except DOSError as error:
+                failed[f"{table.name}, {name}"] = str(error)
+    for experiment in table.experiments:
+        try:
+            _run(laboratory, table, experiment)
+        except DOSError as error:
+            failed[f"{table.name}, {experiment.name}"] = str(error)
+
+
+def _run(laboratory: Laboratory, table: Table, experiment: Experiment) -> None:
+    console = Console(stderr=True)
+    what = f"{table.name}: {experiment.name}"
+    with console.status(what):  # a set may have to be decoded
+        job = laboratory.job(experiment)
+    for note in job.notes:
+        print(f"dos: {note}", file=sys.stderr)
+    if not job.trials:
+        return
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    begun = time.perf_counter()
+    with progress:
+        task = progress.add_task(escape(what), total=job.trials)
+        for _ in laboratory.run(job):
+            progress.advance(task)
+    seconds = time.perf_counter() - begun
+    print(f"{what}: {job.trials} trials in {seconds:.0f} s", file=sys.stderr, flush=True)

@@ -1,0 +1,189 @@
+"""Run what is missing of an experiment and keep it, a line a trial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..data import Splits, hold_out, load, mirrored_and_rotated
+from ..network import pick_device
+from ..rivals import METHODS
+from ..rivals.compare import contents, where
+from ..rivals.missing import Missing, missing_trials, run_missing
+from ..rivals.trials import (
+    Setting,
+    Trial,
+    append_header,
+    append_trial,
+    check_writable,
+    read_headers,
+    read_trials,
+)
+from ..samples import Samples
+from ..seeding import streams
+from .experiments import Experiment
+from .settings import QUICK, SETS
+from .store import datasets_file, read_datasets, trials_file
+
+__all__ = ["Job", "Laboratory"]
+
+_TEST_SHARE = 0.2  # that of dos compare; the paper's sets have test samples of their own
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """An experiment, and what of it is still to be run."""
+
+    experiment: Experiment
+    splits: Splits
+    setting: Setting
+    path: Path
+    stored: list[Trial]
+    missing: Missing
+    notes: list[str]  # about lines of the file that could not be read
+
+    @property
+    def trials(self) -> int:
+        """To be run."""
+        return sum(map(len, self.missing.values()))
+
+
+class Laboratory:
+    """Loads every set once and moves it to the device once, however many experiments use it."""
+
+    def __init__(
+        self,
+        out: Path,
+        *,
+        trials: int = 10,
+        quick: bool = False,
+        data_dir: Path | None = None,
+        cache: Path | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        self.out, self.quick, self.data_dir, self.cache = out, quick, data_dir, cache
+        self.seeds = range(min(trials, QUICK.trials) if quick else trials)
+        self.place = pick_device(device)
+        self._loaded: dict[tuple[str, int], tuple[Splits, str]] = {}
+
+    def job(self, experiment: Experiment) -> Job:
+        """What is to be done; refused where the file holds trials of another setting."""
+        splits, print_ = self._set(experiment.data, experiment.copies)
+        setting = self._setting(experiment, splits.name, print_)
+        path, notes = trials_file(self.out, experiment.name), []
+        stored = read_trials(
+            path,
+            setting,
+            on_broken=lambda number: notes.append(
+                f"{path}, line {number} is broken and set aside; the others are kept"
+            ),
+        )
+        methods = [METHODS[name] for name in experiment.methods]
+        missing = missing_trials(stored, methods, self.seeds)
+        return Job(experiment, splits, setting, path, stored, missing, notes)
+
+    def run(self, job: Job) -> Iterator[Trial]:
+        """One trial after the other, each stored before the next begins."""
+        if not job.trials:
+            return
+        check_writable(job.path)
+        known = {(t.method, t.seed, t.left_out) for t in job.stored if t.left_out}
+        header = self._header(job)
+        if header not in read_headers(job.path)[-1:]:
+            append_header(job.path, header)
+        for trial in run_missing(job.splits, job.setting, job.missing, device=self.place):
+            if (trial.method, trial.seed, trial.left_out) not in known:
+                append_trial(job.path, trial)  # but a reason that stands there already
+            yield trial
+
+    def look_at(self, name: str) -> None:
+        """Write down what a set is and how it is used: the paper's table of data sets."""
+        splits, _ = self._set(name)
+        used = asdict(SETS[name]) | {"rounds": self._rounds(name)}
+        facts = used | {
+            "found": splits.name,
+            "classes": splits.train.n,
+            "train": len(splits.train),
+            "test": 0 if splits.test is None else len(splits.test),
+            "shape": list(splits.train.x.shape[1:]),
+        }
+        path = datasets_file(self.out)
+        stored = read_datasets(self.out) | {name: facts}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ordered = {name: stored[name] for name in SETS if name in stored}
+        path.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
+
+    def splits(self, name: str) -> Splits:
+        """A set, on the device."""
+        return self._set(name)[0]
+
+    def _set(self, name: str, copies: int = 1) -> tuple[Splits, str]:
+        """With its fingerprint."""
+        if (name, copies) not in self._loaded:
+            if copies == 1:
+                splits = load(name, data_dir=self.data_dir, cache=self.cache)
+                splits = replace(splits, validation=None)
+                splits = self._moved(_small(splits) if self.quick else splits)
+            else:
+                splits = _copied(self._set(name)[0], copies, few=self.quick)
+            self._loaded[name, copies] = splits, contents(splits)
+        return self._loaded[name, copies]
+
+    def _moved(self, splits: Splits) -> Splits:
+        try:
+            test = None if splits.test is None else splits.test.to(self.place)
+            return replace(splits, train=splits.train.to(self.place), test=test)
+        except torch.OutOfMemoryError:  # then each experiment moves what it needs
+            return splits
+
+    def _rounds(self, name: str) -> int:
+        rounds = SETS[name].rounds
+        return min(rounds, QUICK.rounds) if self.quick else rounds
+
+    def _setting(self, experiment: Experiment, name: str, print_: str) -> Setting:
+        of = SETS[experiment.data]
+        return Setting(
+            data=name,
+            contents=print_,
+            imbalance=experiment.imbalance,
+            model=of.layers,
+            k=experiment.k,
+            rounds=self._rounds(experiment.data),
+            batch_size=of.batch_size,
+            learning_rate=of.learning_rate,
+            test_share=_TEST_SHARE,
+            plan=experiment.plan,
+        )
+
+    def _header(self, job: Job) -> dict[str, Any]:
+        return {
+            "experiment": job.experiment.name,
+            "quick": self.quick,
+            "date": datetime.now(UTC).date().isoformat(),
+            "where": where(self.place),
+            "setting": asdict(job.setting),
+        }
+
+
+def _small(splits: Splits) -> Splits:
+    test = None if splits.test is None else _some(splits.test, QUICK.test)
+    name = f"{splits.name}, a part"
+    return replace(splits, name=name, train=_some(splits.train, QUICK.train), test=test)
+
+
+def _some(samples: Samples, size: int) -> Samples:
+    """A share of every class, always the same one."""
+    return hold_out(samples, size / len(samples))[1] if size < len(samples) else samples
+
+
+def _copied(splits: Splits, times: int, *, few: bool) -> Splits:
+    """Test images stay as they are."""
+    train = _some(splits.train, len(splits.train) // times) if few else splits.train
+    train = mirrored_and_rotated(train, times, generator=streams(0)("copies"))
+    return replace(splits, name=f"{splits.name}, ten-fold", train=train)

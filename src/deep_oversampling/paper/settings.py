@@ -1,0 +1,46 @@
+"""The paper's table of data sets and CNN architectures, and what it leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["QUICK", "SETS", "Quick", "SetSettings"]
+
+
+@dataclass(frozen=True)
+class SetSettings:
+    """What every training on a set has in common."""
+
+    name: str  # as `load` knows it
+    title: str  # as the paper calls it
+    layers: str
+    batch_size: int
+    rounds: int  # T, after as many initial ones (R11)
+    learning_rate: float = 0.01  # not printed (R9)
+
+
+_SMALL, _LARGE = "C6-C16-F400-F120", "C20-C50-F500-F120"
+
+SETS = {
+    one.name: one
+    for one in (
+        SetSettings("mnist", "MNIST", _SMALL, 60, 3),
+        SetSettings("mnist-back-rotation", "MNIST-back-rotation", _SMALL, 40, 5),
+        SetSettings("svhn", "SVHN", _SMALL, 60, 3),
+        SetSettings("cifar10", "CIFAR-10", _LARGE, 50, 4),
+        SetSettings("stl10", "STL-10", _LARGE, 50, 5),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Quick:
+    """Everything in small, to see it work."""
+
+    trials: int = 2
+    train: int = 2000  # samples of a set; copies count
+    test: int = 1000
+    rounds: int = 2
+
+
+QUICK = Quick()

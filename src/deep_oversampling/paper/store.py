@@ -1,0 +1,77 @@
+"""The folder of the results: where its files are, and what they say without any data at hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..rivals.trials import Trial, read_headers, read_trials
+from .experiments import TABLES, Experiment
+
+__all__ = ["Stored", "copy_printed", "datasets_file", "read_datasets", "read_stored", "trials_file"]
+
+
+def trials_file(out: Path, name: str) -> Path:
+    return out / "trials" / f"{name}.jsonl"
+
+
+def datasets_file(out: Path) -> Path:
+    return out / "datasets.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """All that a page is made of."""
+
+    trials: dict[str, list[Trial]]  # experiment -> trials
+    headers: dict[str, list[dict[str, Any]]]
+    datasets: dict[str, dict[str, Any]]
+
+    def of(self, experiment: Experiment, method: str) -> list[Trial]:
+        """Of one method, in the order of their seeds; none where it was left out."""
+        found = self.trials.get(experiment.name, [])
+        chosen = [t for t in found if t.method == method and not t.left_out]
+        return sorted(chosen, key=lambda trial: trial.seed)
+
+    @property
+    def quick(self) -> bool:
+        return any(header.get("quick") for of in self.headers.values() for header in of)
+
+
+def read_stored(out: Path) -> Stored:
+    """What is there; an experiment that was not run has no trials."""
+    names = {one.name for table in TABLES.values() for one in table.experiments}
+    paths = {name: trials_file(out, name) for name in sorted(names)}
+    return Stored(
+        {name: read_trials(path) for name, path in paths.items()},
+        {name: read_headers(path) for name, path in paths.items()},
+        read_datasets(out),
+    )
+
+
+def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
+    """What the sets are and how they are used, by name."""
+    path = datasets_file(out)
+    if not path.exists():
+        return {}
+    try:
+        content: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} must be a file that dos reproduce wrote, found: {error}; delete it, and "
+            "dos reproduce writes it again"
+        ) from None
+    return content
+
+
+def copy_printed(out: Path) -> None:
+    """The paper's numbers beside ours, so that the folder is complete."""
+    folder = out / "printed"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files(__package__).joinpath("printed").iterdir():
+        if file.name.endswith(".csv"):
+            (folder / file.name).write_bytes(file.read_bytes())
