@@ -35,5 +35,6 @@ def trial(
     return Trial(method=method, seed=seed, **{**values, **others})
 
 
-def left_out(method: str, seed: int = 0, reason: str = "too few samples") -> Trial:
-    return trial(method, seed, measures={}, presented=0, seconds=0.0, left_out=reason)
+def left_out(method: str, seed: int = 0, reason: str = "too few samples", **others: Any) -> Trial:
+    values = {"measures": {}, "presented": 0, "seconds": 0.0, "left_out": reason}
+    return trial(method, seed, **{**values, **others})

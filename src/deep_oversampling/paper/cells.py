@@ -39,19 +39,13 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def rounding(one: Printed) -> float:
-    """Half a unit of its last digit; a percentage counts as a share.
+    """Half a unit of its last digit.
 
     >>> rounding(Printed("", "", "", None, "all", "f1", 0.95, "0.95", ""))
     0.005
-    >>> rounding(Printed("", "", "", None, "all", "recall", 0.7735, "77.35", ""))
-    5e-05
     """
-    digits = len(one.text.strip().partition(".")[2])
-    try:
-        percent = abs(float(one.text) - one.value) > 1
-    except ValueError:
-        percent = False
-    return round(0.5 * 10.0 ** -(digits + 2 * percent), 9)
+    digits = len(one.text.partition(".")[2])
+    return round(0.5 * 10.0**-digits, 9)
 
 
 def beyond_noise(dos: Sequence[Trial], others: Sequence[Sequence[Trial]], m: str, g: str) -> bool:
@@ -71,7 +65,7 @@ def _above(dos: Sequence[Trial], other: Sequence[Trial], measure: str, group: st
 class CellMaker:
     """Makes the cells of one table, and counts what it marked."""
 
-    table: str
+    table: str  # of the printed numbers; none: there are none to look up
     measures: tuple[str, ...] = COMPARED  # those in which ours may be called lower
     lower: list[str] = field(default_factory=list)  # where ours is
     doubts: dict[str, list[str]] = field(default_factory=dict)  # reason -> where
@@ -79,7 +73,7 @@ class CellMaker:
 
     def __post_init__(self) -> None:
         self._printed: dict[tuple[str, ...], list[Printed]] = {}
-        for one in printed(self.table):
+        for one in printed(self.table) if self.table else ():
             key = (one.data, one.imbalance, one.method, one.classes, one.measure)
             self._printed.setdefault(key, []).append(one)
 
@@ -103,7 +97,7 @@ class CellMaker:
         if one is None:
             return text
         if one.measure in self.measures and not math.isnan(ours.mean):
-            if ours.mean < one.value - rounding(one):
+            if ours.mean < float(one.text) - rounding(one):
                 self.lower.append(where)
                 text += f" {LOWER}"
             else:
@@ -112,6 +106,6 @@ class CellMaker:
 
     def printed_text(self, one: Printed, where: str) -> str:
         """As it is printed, without the zero before the point."""
-        if one.doubt:
-            self.doubts.setdefault(one.doubt, []).append(where)
+        for reason in filter(None, one.doubt.split("; ")):
+            self.doubts.setdefault(reason, []).append(where)
         return one.text.removeprefix("0") + (f" {DOUBT}" if one.doubt else "")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ..rivals.summary import cell
 from ..rivals.trials import Trial
-from .cells import CellMaker, number
+from .cells import DOUBT, CellMaker, number
 from .experiments import TABLES, Experiment
 from .markdown import measure_names, set_title, table
 from .performance import found_title
+from .printed import datasets as printed_datasets
 from .settings import SETS
 from .store import Stored
 
@@ -73,37 +75,43 @@ def summary(stored: Stored, cells: CellMaker) -> list[str]:
 
 
 def datasets(stored: Stored, cells: CellMaker) -> list[str]:
-    """What was loaded, and how it was trained on."""
+    """What was loaded and how it was trained on; the printed line where it says otherwise."""
+    told = {row["data"]: row for row in printed_datasets()}
     rows = []
     for name in SETS:
         facts = stored.datasets.get(name)
-        if facts is None:
-            rows.append([set_title(name), *["–"] * 7])
-            continue
-        texts = {
-            "classes": str(facts["classes"]),
-            "train": f"{facts['train']:,}",
-            "test": f"{facts['test']:,}",
-            "image": " × ".join(map(str, facts["shape"])),
-            "layers": facts["layers"],
-            "batch size": str(facts["batch_size"]),
-            "rounds": str(facts["rounds"]),
-        }
-        rows.append([facts["found"], *texts.values(), f"{facts['learning_rate']:g}"][:9])
-    return table(
-        [
-            "set",
-            "classes",
-            "training",
-            "test",
-            "image",
-            "CNN layers",
-            "batch size",
-            "rounds",
-            "learning rate",
-        ],
-        [[*row, *["–"] * (9 - len(row))] for row in rows],
-    )
+        ours = _of_set(facts) if facts else ["–"] * 6
+        rows.append([set_title(name, facts["found"] if facts else None), *ours])
+        rows[-1].append(f"{facts['learning_rate']:g}" if facts else "–")
+        if name in told:
+            row = told[name]
+            rows.append(["printed", *_of_printed(row), f"– {DOUBT}" if row["doubt"] else "–"])
+            if row["doubt"]:
+                cells.doubts.setdefault(row["doubt"], []).append(set_title(name))
+    heads = ["set", "classes", "training", "test", "image", "CNN layers", "batch size/rounds"]
+    return table([*heads, "learning rate"], rows)
+
+
+def _of_set(facts: dict[str, Any]) -> list[str]:
+    return [
+        str(facts["classes"]),
+        f"{facts['train']:,}",
+        f"{facts['test']:,}",
+        " × ".join(map(str, facts["shape"])),
+        facts["layers"],
+        f"{facts['batch_size']}/{facts['rounds']}",
+    ]
+
+
+def _of_printed(row: dict[str, str]) -> list[str]:
+    return [
+        row["classes"],
+        f"{int(row['training']):,}",
+        f"{int(row['test']):,}",
+        row["shape"].replace("x", " × "),
+        row["layers"],
+        f"{row['batch_size']}/{row['rounds']}",
+    ]
 
 
 def runtime(stored: Stored, cells: CellMaker) -> list[str]:
@@ -113,7 +121,7 @@ def runtime(stored: Stored, cells: CellMaker) -> list[str]:
         seconds = [
             cell([t.seconds for t in stored.of(experiment, m)]).mean for m in ("cnn", "ros", "dos")
         ]
-        one = cells.find(experiment.data, experiment.imbalance, "dos", 5, "all", "ratio")
+        one = cells.find(experiment.data, "", "dos", 5, "all", "ratio")  # no p is named
         shown = f" ({cells.printed_text(one, set_title(experiment.data))})" if one else ""
         rows.append(
             [

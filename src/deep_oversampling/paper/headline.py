@@ -38,9 +38,10 @@ def headline(stored: Stored, makers: Sequence[tuple[str, CellMaker]]) -> list[st
     total = lower + sum(maker.reached for _, maker in makers)
     if total:
         lines.append(f"- {total - lower} of {total} printed numbers are reached or exceeded.")
-    if tests:
+    if tests and not stored.quick:
         lines.append(
-            f"- DOS is above CNN and random over-sampling beyond noise in {above} of {tests} of these F1."
+            f"- DOS is above CNN and random over-sampling beyond noise in {above} of {tests} of "
+            "these F1."
         )
     return [*lines, ""]
 

@@ -42,7 +42,7 @@ _PARTS = (
     _Part("classwise", "classwise", partial(classwise, method="cnn"), about="imbalanced"),
     _Part("classwise", "classwise", partial(classwise, method="cnn-cl"), about="imbalanced"),
     _Part("classwise", "summary", summary),
-    _Part("datasets", "datasets", datasets),
+    _Part("datasets", "", datasets),
     _Part("baseline", "baseline", baseline, ("recall",), about="copied"),
     _Part("reduction", "reduction", reduction),
     _Part("over-k", "over-k", over_k),
@@ -74,7 +74,7 @@ def render(stored: Stored, folder: str = ".") -> str:
     ]
     remarks = tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
     for part, (name, i, caption) in zip(_PARTS, captions, strict=True):
-        cells = CellMaker(part.printed, part.measures)
+        cells = CellMaker(part.printed, () if stored.quick else part.measures)
         lines = part.make(stored, cells)
         makers.append((caption, cells))
         last = i == len(TABLES[name].captions) - 1
@@ -107,17 +107,17 @@ def _legend() -> str:
 
 
 def _notes(cells: CellMaker, remarks: dict[str, str], trouble: Iterable[str]) -> list[str]:
-    lines = [f"- {DOUBT} {reason}: {_some(where)}." for reason, where in cells.doubts.items()]
+    lines = []
     if cells.lower:
-        lines.append(f"- {LOWER} {len(cells.lower)} of {len(cells.lower) + cells.reached} cells.")
+        total = len(cells.lower) + cells.reached
+        lines.append(f"- {LOWER} {len(cells.lower)} of {total} printed numbers.")
     lines += [f"- **{where}**: {why}" for where, why in remarks.items()]
     lines += [f"- {text}" for text in trouble]
+    if cells.doubts:
+        lines += ["", "<details><summary>? why printed numbers are in doubt</summary>", ""]
+        lines += [f"- {reason}: {'; '.join(where)}." for reason, where in cells.doubts.items()]
+        lines += ["", "</details>"]
     return [*lines, ""] if lines else []
-
-
-def _some(where: list[str], most: int = 6) -> str:
-    more = f" and {len(where) - most} more" if len(where) > most else ""
-    return "; ".join(where[:most]) + more
 
 
 def _trouble(stored: Stored, name: str) -> list[str]:

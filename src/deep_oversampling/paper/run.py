@@ -173,8 +173,9 @@ class Laboratory:
 
 def _small(splits: Splits) -> Splits:
     test = None if splits.test is None else _some(splits.test, QUICK.test)
+    most = min(QUICK.train, QUICK.values // splits.train.x.shape[1:].numel())
     name = f"{splits.name}, a part"
-    return replace(splits, name=name, train=_some(splits.train, QUICK.train), test=test)
+    return replace(splits, name=name, train=_some(splits.train, most), test=test)
 
 
 def _some(samples: Samples, size: int) -> Samples:

@@ -38,7 +38,8 @@ class Quick:
     """Everything in small, to see it work."""
 
     trials: int = 2
-    train: int = 2000  # samples of a set; copies count
+    train: int = 4000  # samples of a set at most; copies count
+    values: int = 6_000_000  # numbers in them at most: fewer samples where they are large
     test: int = 1000
     rounds: int = 2
 
