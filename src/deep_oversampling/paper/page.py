@@ -18,7 +18,7 @@ from .headline import headline
 from .performance import balanced, baseline, over_k, reduction
 from .store import Stored, read_stored
 
-__all__ = ["render", "write_page"]
+__all__ = ["read_remarks", "render", "write_page"]
 
 _QUICK = (
     "> **A quick look, not a result.** Few trials, small parts of the sets and few rounds: these "
@@ -72,7 +72,7 @@ def render(stored: Stored, folder: str = ".") -> str:
     captions = [
         (table.name, i, text) for table in TABLES.values() for i, text in enumerate(table.captions)
     ]
-    remarks = tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
+    remarks = read_remarks()
     for part, (name, i, caption) in zip(_PARTS, captions, strict=True):
         cells = CellMaker(part.printed, () if stored.quick else part.measures)
         lines = part.make(stored, cells)
@@ -89,6 +89,11 @@ def render(stored: Stored, folder: str = ".") -> str:
     top += [f"- [{caption}](#{_anchor(name, i)})" for name, i, caption in captions]
     top += ["", *headline(stored, makers), *_made_by(stored, folder)]
     return "\n".join([*top, *sections]).rstrip() + "\n"
+
+
+def read_remarks() -> dict[str, dict[str, str]]:
+    """What people wrote about the numbers: table -> where -> why."""
+    return tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
 
 
 def _anchor(table: str, i: int) -> str:
