@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,8 +10,9 @@ import torch
 from deep_oversampling import InputError, Samples
 from deep_oversampling.data import Splits
 from deep_oversampling.metrics import MEASURES
-from deep_oversampling.paper import run
+from deep_oversampling.paper import figures, run
 from deep_oversampling.rivals import compare
+from deep_oversampling.rivals.trials import Setting
 from some_trials import left_out, trial
 
 SHAPES = {
@@ -50,10 +52,15 @@ class Trainings:
 
     def __init__(self) -> None:
         self.done: list[tuple[str, str, int]] = []
-        self.settings: list[object] = []
+        self.settings: list[Setting] = []
+        self.looks: list[str] = []
         self.stop_after: int | None = None
         self.left_out: dict[str, str] = {}
         self.values: dict[str, float] = {}  # method -> every measure, near enough
+
+    def look(self, splits: object, setting: Setting, device: object) -> dict[str, Any]:
+        self.looks.append(f"{setting.data} {setting.imbalance}")
+        return made_up_look(splits, setting, device)
 
     def run(self, splits, setting, methods, seeds, **options) -> Iterator:
         self.settings.append(setting)
@@ -76,6 +83,18 @@ def made_up(method: str, seed: int, value: float, **others: object):
     return trial(method, seed, **{**values, "seconds": 2.0 if method == "dos" else 1.0, **others})
 
 
+def made_up_look(splits: object, setting: Setting, device: object) -> dict[str, Any]:
+    """Two rounds, a curve of three points and ten embeddings."""
+    points = [[round(0.1 * j, 1), round((-1) ** j * 0.05 * j, 2)] for j in range(10)]
+    seen = {"within": [0.9, 0.5], "curve": [[0.0, 1.0], [0.5, 0.8], [1.0, 0.1]]}
+    seen |= {"before": points, "after": points[::-1]}
+    return {
+        "minority": [0, 4, 5, 6],
+        "labels": list(range(10)),
+        "methods": dict.fromkeys(("cnn", "ros", "dos"), seen),
+    }
+
+
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
     shelf = Shelf()
@@ -87,6 +106,8 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
 def trainings(monkeypatch: pytest.MonkeyPatch, shelf: Shelf, tmp_path: Path) -> Trainings:
     trainings = Trainings()
     monkeypatch.setattr(compare, "run_trials", trainings.run)
+    monkeypatch.setattr(run, "look", trainings.look)
+    monkeypatch.setattr(figures, "draw_figures", lambda stored, out: None)  # it takes its time
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     return trainings

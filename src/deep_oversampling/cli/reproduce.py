@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +16,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from .data import Cache, DataDir
 
 if TYPE_CHECKING:
-    from ..paper.experiments import Experiment, Table
+    from collections.abc import Callable
+
+    from ..paper.experiments import Experiment
     from ..paper.run import Laboratory
 
 __all__ = ["reproduce"]
+
+_FIGURES = "figures"  # typed like a table
 
 
 def reproduce(
@@ -26,8 +31,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="[TABLE]...",
-            help="classwise, datasets, baseline, reduction, over-k, balanced, runtime; left out: "
-            "all of them.",
+            help="classwise, datasets, baseline, reduction, over-k, balanced, runtime, figures; "
+            "left out: all of them.",
         ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ….")] = 10,
@@ -59,9 +64,11 @@ def reproduce(
 
     dos reproduce --render --out results --page docs/results.md
     """
+    from ..errors import InputError
+    from ..paper.figures import draw_figures
     from ..paper.page import write_page
     from ..paper.run import Laboratory
-    from ..paper.store import copy_printed
+    from ..paper.store import copy_printed, read_stored
 
     chosen = _chosen(tables or [])
     out = out or Path("runs/quick" if quick else "results")
@@ -72,9 +79,13 @@ def reproduce(
             out, trials=trials, quick=quick, data_dir=data_dir, cache=cache, device=device
         )
         copy_printed(out)
-        for table in chosen:
-            _make(laboratory, table, failed)
+        for name in chosen:
+            _make(laboratory, name, failed)
             write_page(out, page)  # after every table: a stopped run has a page of what is done
+    try:
+        draw_figures(read_stored(out), out)
+    except InputError as error:
+        print(f"dos: {error}", file=sys.stderr)
     write_page(out, page)
     print(f"page: {page}")
     if failed:
@@ -84,36 +95,44 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _chosen(names: list[str]) -> list[Table]:
+def _chosen(names: list[str]) -> list[str]:
     from ..paper.experiments import TABLES
 
+    known = [*TABLES, _FIGURES]
     for name in names:
-        if name not in TABLES:
-            raise typer.BadParameter(f"tables must be some of {', '.join(TABLES)}, found {name!r}")
-    return [TABLES[name] for name in dict.fromkeys(names or TABLES)]
+        if name not in known:
+            raise typer.BadParameter(f"tables must be some of {', '.join(known)}, found {name!r}")
+    return list(dict.fromkeys(names or known))
 
 
-def _make(laboratory: Laboratory, table: Table, failed: dict[str, str]) -> None:
+def _make(laboratory: Laboratory, name: str, failed: dict[str, str]) -> None:
     """Run what the table lacks; what cannot be run is noted, and the rest goes on."""
     from ..errors import DOSError
+    from ..paper.experiments import LOOKS, TABLES
     from ..paper.settings import SETS
 
-    if table.name == "datasets":
-        for name in SETS:
-            try:
-                laboratory.look_at(name)
-            except DOSError as error:
-                failed[f"{table.name}, {name}"] = str(error)
-    for experiment in table.experiments:
+    parts: dict[str, Callable[[], None]] = {}
+    if name == "datasets":
+        parts = {one: partial(laboratory.look_at, one) for one in SETS}
+    elif name == _FIGURES:
+        parts = {one.name: partial(_look, laboratory, one) for one in LOOKS}
+    else:
+        parts = {one.name: partial(_run, laboratory, name, one) for one in TABLES[name].experiments}
+    for what, make in parts.items():
         try:
-            _run(laboratory, table, experiment)
+            make()
         except DOSError as error:
-            failed[f"{table.name}, {experiment.name}"] = str(error)
+            failed[f"{name}, {what}"] = str(error)
 
 
-def _run(laboratory: Laboratory, table: Table, experiment: Experiment) -> None:
+def _look(laboratory: Laboratory, experiment: Experiment) -> None:
+    with Console(stderr=True).status(f"{_FIGURES}: {experiment.name}"):
+        laboratory.look_into(experiment)
+
+
+def _run(laboratory: Laboratory, table: str, experiment: Experiment) -> None:
     console = Console(stderr=True)
-    what = f"{table.name}: {experiment.name}"
+    what = f"{table}: {experiment.name}"
     with console.status(what):  # a set may have to be decoded
         job = laboratory.job(experiment)
     for note in job.notes:

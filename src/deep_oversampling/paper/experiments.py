@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LEVELS", "REDUCED_SETS", "TABLES", "Experiment", "K", "Table", "dropped"]
+__all__ = ["LEVELS", "LOOKS", "REDUCED_SETS", "TABLES", "Experiment", "K", "Table", "dropped"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,9 @@ def _balanced(data: str, k: int) -> Experiment:
     methods = ("cnn", "cnn-cl", "dos") if k == 5 else ("dos",)
     return Experiment(data, "none", methods, k, plan="uniform")
 
+
+# what the figures look into, one training of each kind
+LOOKS = (_reduced("mnist", "0.99", ()), _reduced("mnist-back-rotation", "0.9", ()))
 
 TABLES = {
     table.name: table

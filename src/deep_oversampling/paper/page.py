@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -14,9 +14,10 @@ from ..rivals.summary import TEST, summarize
 from .cells import BEYOND, COMPARED, DOUBT, LOWER, CellMaker
 from .experiments import TABLES
 from .facts import classwise, datasets, runtime, summary
+from .figures import FIGURES
 from .headline import headline
 from .performance import balanced, baseline, over_k, reduction
-from .store import Stored, read_stored
+from .store import Stored, figures_folder, read_stored
 
 __all__ = ["read_remarks", "render", "write_page"]
 
@@ -60,13 +61,14 @@ _ABOUT = {
 
 def write_page(out: Path, page: Path) -> None:
     """From the stored trials alone: the same trials, the same bytes."""
-    text = render(read_stored(out), os.path.relpath(out, page.parent))
+    drawn = [name for name in FIGURES if (figures_folder(out) / f"{name}.svg").exists()]
+    text = render(read_stored(out), os.path.relpath(out, page.parent), drawn)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")
 
 
-def render(stored: Stored, folder: str = ".") -> str:
-    """The page; ``folder`` is where the trials are, seen from it."""
+def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
+    """The page; ``folder`` is where the trials are, seen from it, and ``drawn`` what figures."""
     sections: list[str] = []
     makers: list[tuple[str, CellMaker]] = []
     captions = [
@@ -87,6 +89,8 @@ def render(stored: Stored, folder: str = ".") -> str:
     top += [_QUICK, ""] if stored.quick else []
     top += [_legend(), "", "## Contents", ""]
     top += [f"- [{caption}](#{_anchor(name, i)})" for name, i, caption in captions]
+    top += ["- [Figures](#figures)"] if drawn else []
+    sections += _figures(drawn, folder, remarks.get("figures", {}))
     top += ["", *headline(stored, makers), *_made_by(stored, folder)]
     return "\n".join([*top, *sections]).rstrip() + "\n"
 
@@ -123,6 +127,16 @@ def _notes(cells: CellMaker, remarks: dict[str, str], trouble: Iterable[str]) ->
         lines += [f"- {reason}: {'; '.join(where)}." for reason, where in cells.doubts.items()]
         lines += ["", "</details>"]
     return [*lines, ""] if lines else []
+
+
+def _figures(drawn: Sequence[str], folder: str, remarks: dict[str, str]) -> list[str]:
+    """None where none are drawn."""
+    if not drawn:
+        return []
+    lines = ['<a id="figures"></a>', "", "## Figures", ""]
+    for name in drawn:
+        lines += [f"{FIGURES[name]}:", "", f"![{FIGURES[name]}]({folder}/figures/{name}.svg)", ""]
+    return [*lines, *(f"- **{where}**: {why}" for where, why in remarks.items()), ""]
 
 
 def _trouble(stored: Stored, name: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -28,8 +27,16 @@ from ..rivals.trials import (
 from ..samples import Samples
 from ..seeding import streams
 from .experiments import Experiment
+from .looks import look
 from .settings import QUICK, SETS
-from .store import datasets_file, read_datasets, trials_file
+from .store import (
+    datasets_file,
+    figures_folder,
+    read_datasets,
+    read_stored,
+    trials_file,
+    write_json,
+)
 
 __all__ = ["Job", "Laboratory"]
 
@@ -113,15 +120,20 @@ class Laboratory:
             "test": 0 if splits.test is None else len(splits.test),
             "shape": list(splits.train.x.shape[1:]),
         }
-        path = datasets_file(self.out)
         stored = read_datasets(self.out) | {name: facts}
-        path.parent.mkdir(parents=True, exist_ok=True)
         ordered = {name: stored[name] for name in SETS if name in stored}
-        path.write_text(json.dumps(ordered, indent=2) + "\n", encoding="utf-8")
+        write_json(datasets_file(self.out), ordered)
 
-    def splits(self, name: str) -> Splits:
-        """A set, on the device."""
-        return self._set(name)[0]
+    def look_into(self, experiment: Experiment) -> None:
+        """One training of each kind, for the figures; not again if it is there."""
+        splits, print_ = self._set(experiment.data)
+        setting = self._setting(experiment, splits.name, print_)
+        about = {"quick": self.quick, "setting": asdict(setting)}
+        path = figures_folder(self.out) / f"{experiment.name}.json"
+        there = read_stored(self.out).looks.get(experiment.name, {})
+        if any(there.get(key) != value for key, value in about.items()):
+            where_and_when = {"where": where(self.place), "date": _today()}
+            write_json(path, about | where_and_when | look(splits, setting, self.place))
 
     def _set(self, name: str, copies: int = 1) -> tuple[Splits, str]:
         """With its fingerprint."""
@@ -165,10 +177,14 @@ class Laboratory:
         return {
             "experiment": job.experiment.name,
             "quick": self.quick,
-            "date": datetime.now(UTC).date().isoformat(),
+            "date": _today(),
             "where": where(self.place),
             "setting": asdict(job.setting),
         }
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _small(splits: Splits) -> Splits:

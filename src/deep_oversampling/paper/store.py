@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,24 @@ from ..errors import InputError
 from ..rivals.trials import Trial, read_headers, read_trials
 from .experiments import TABLES, Experiment
 
-__all__ = ["Stored", "copy_printed", "datasets_file", "read_datasets", "read_stored", "trials_file"]
+__all__ = [
+    "Stored",
+    "copy_printed",
+    "datasets_file",
+    "figures_folder",
+    "read_datasets",
+    "read_stored",
+    "trials_file",
+    "write_json",
+]
 
 
 def trials_file(out: Path, name: str) -> Path:
     return out / "trials" / f"{name}.jsonl"
+
+
+def figures_folder(out: Path) -> Path:
+    return out / "figures"
 
 
 def datasets_file(out: Path) -> Path:
@@ -30,6 +43,7 @@ class Stored:
     trials: dict[str, list[Trial]]  # experiment -> trials
     headers: dict[str, list[dict[str, Any]]]
     datasets: dict[str, dict[str, Any]]
+    looks: dict[str, dict[str, Any]] = field(default_factory=dict)  # into single trainings
 
     def of(self, experiment: Experiment, method: str) -> list[Trial]:
         """Of one method, in the order of their seeds; none where it was left out."""
@@ -39,7 +53,8 @@ class Stored:
 
     @property
     def quick(self) -> bool:
-        return any(header.get("quick") for of in self.headers.values() for header in of)
+        headers = [header for of in self.headers.values() for header in of]
+        return any(header.get("quick") for header in [*headers, *self.looks.values()])
 
 
 def read_stored(out: Path) -> Stored:
@@ -50,16 +65,24 @@ def read_stored(out: Path) -> Stored:
         {name: read_trials(path) for name, path in paths.items()},
         {name: read_headers(path) for name, path in paths.items()},
         read_datasets(out),
+        {path.stem: _json(path) for path in sorted(figures_folder(out).glob("*.json"))},
     )
 
 
 def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
     """What the sets are and how they are used, by name."""
     path = datasets_file(out)
-    if not path.exists():
-        return {}
+    return _json(path) if path.exists() else {}
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def _json(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path} must be a file that dos reproduce wrote, found: {error}; delete it, and "

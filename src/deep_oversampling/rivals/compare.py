@@ -32,7 +32,18 @@ from ..together import how_many, train_together
 from .method import Contest, Method, Trained
 from .trials import Setting, Trial
 
-__all__ = ["MODELS", "PLANS", "choose_rounds", "contents", "make_network", "run_trials", "where"]
+__all__ = [
+    "MODELS",
+    "PLANS",
+    "Entry",
+    "begun",
+    "choose_rounds",
+    "contents",
+    "entries_of",
+    "make_network",
+    "run_trials",
+    "where",
+]
 
 T = TypeVar("T")
 
@@ -79,7 +90,7 @@ def choose_rounds(samples: int, batch_size: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Entry:
+class Entry:
     """What one seed gives to every method."""
 
     seed: int
@@ -104,7 +115,7 @@ def run_trials(
     """
     place = pick_device(device)
     _check(setting, splits.train)
-    entries = _entries(splits, setting, seeds, place)
+    entries = entries_of(splits, setting, seeds, place)
     for group in _by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
         members: Sequence[Member | None] = trained or [None] * len(entries)
@@ -129,9 +140,10 @@ def run_trials(
                 )
 
 
-def _entries(
+def entries_of(
     splits: Splits, setting: Setting, seeds: Sequence[int], place: torch.device
-) -> list[_Entry]:
+) -> list[Entry]:
+    """The subset of each seed and its plan, on the device."""
     protocol = parse_protocol(setting.imbalance)
     held_out = None if splits.test is None else _moved(splits.test, place)
     entries = []
@@ -143,12 +155,12 @@ def _entries(
         subset = imbalanced(whole, protocol, seed=seed)
         train = _moved(subset.samples, place)
         plan = _plan(train, protocol, subset.reduced, setting)
-        entries.append(_Entry(seed, train, test, plan))
+        entries.append(Entry(seed, train, test, plan))
     return entries
 
 
 def _read(
-    method: Method, members: Sequence[Member], entries: Sequence[_Entry], device: torch.device
+    method: Method, members: Sequence[Member], entries: Sequence[Entry], device: torch.device
 ) -> list[tuple[Report | None, str]]:
     """All at once; where one cannot be read, every one by itself, so that the others are."""
     trained = [
@@ -233,20 +245,21 @@ def _by_training(methods: Sequence[Method]) -> list[list[Method]]:
     return list(groups.values())
 
 
-def _train(method: Method, entries: Sequence[_Entry], setting: Setting) -> list[Member]:
+def _train(method: Method, entries: Sequence[Entry], setting: Setting) -> list[Member]:
     """From the same initial weights, with the same batches in the rounds that are alike.
 
     A training that is lost counts with the weights it had before: to leave it out would flatter.
     """
     return train_together(
-        [partial(_begun, method, entry, setting) for entry in entries],
+        [partial(begun, method, entry, setting) for entry in entries],
         at_once=how_many(len(entries), entries[0].train.y.device),
         batch_size=setting.batch_size,
         optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
     )
 
 
-def _begun(method: Method, entry: _Entry, setting: Setting) -> Member:
+def begun(method: Method, entry: Entry, setting: Setting) -> Member:
+    """A training as it is before its first round."""
     network = make_network(setting.model, entry.train, entry.seed)
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(entry.train.y.device)
