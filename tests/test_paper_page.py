@@ -104,7 +104,21 @@ def test_what_is_lower_is_counted(says) -> None:
     says(told("0.95"), told("0.1", method="cnn"), told("0.2", method="cnn", measure="auprc"))
     text = render(stored(of(P99, dos=0.5, cnn=0.5)))
     assert "- ▼ 1 of 3 printed numbers." in text
-    assert "- 2 of 3 printed numbers are reached or exceeded." in text
+    assert (
+        "- 2 of 3 printed numbers are reached or exceeded; of the other 1, 0 are in doubt" in text
+    )
+
+
+def test_what_is_lower_than_a_number_in_doubt_is_counted_apart(says) -> None:
+    says(told("0.95", "repeated: k = 10"), told("0.96", measure="auprc"))
+    text = render(stored(of(P99, dos=0.5)))
+    assert "- ▼ 2 of 2 printed numbers, 1 of them in doubt." in text
+
+
+def test_doubts_about_one_place_are_listed_together(says) -> None:
+    says(*(told("0.9", "exchanged", measure=measure) for measure in ("precision", "recall")))
+    text = render(stored(of(P99, dos=0.5)))
+    assert "- exchanged: MNIST, p = 0.99, DOS, minority: precision, recall." in text
 
 
 @pytest.mark.parametrize(

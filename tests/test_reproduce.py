@@ -142,6 +142,16 @@ def test_other_data_under_the_same_name_is_refused(trainings: Trainings, shelf: 
     assert "instead of" in run("classwise", "--trials", "1", code=1)
 
 
+def test_a_file_of_two_settings_stops_the_page_but_not_the_trials(trainings: Trainings) -> None:
+    run("runtime", "--trials", "1")
+    path = Path("results/trials/mnist-drop-4-0.99.jsonl")
+    last = path.read_text().splitlines()[-1]
+    path.write_text(path.read_text() + last.replace('"k": 5', '"k": 7') + "\n")
+    said = run("runtime", "--trials", "2", code=1)
+    assert said.count("k 7 instead of 5") == 2  # of the experiment and of the page
+    assert len(read_trials(Path("results/trials/svhn-drop-4-0.99.jsonl"))) == 2 * 3
+
+
 def test_printed_numbers_are_beside_the_trials(trainings: Trainings) -> None:
     run("runtime", "--trials", "1")
     assert Path("results/printed/reduction.csv").read_text().startswith("data,")

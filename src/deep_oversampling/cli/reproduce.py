@@ -64,11 +64,8 @@ def reproduce(
 
     dos reproduce --render --out results --page docs/results.md
     """
-    from ..errors import InputError
-    from ..paper.figures import draw_figures
-    from ..paper.page import write_page
     from ..paper.run import Laboratory
-    from ..paper.store import copy_printed, read_stored
+    from ..paper.store import copy_printed
 
     chosen = _chosen(tables or [])
     out = out or Path("runs/quick" if quick else "results")
@@ -81,13 +78,10 @@ def reproduce(
         copy_printed(out)
         for name in chosen:
             _make(laboratory, name, failed)
-            write_page(out, page)  # after every table: a stopped run has a page of what is done
-    try:
-        draw_figures(read_stored(out), out)
-    except InputError as error:
-        print(f"dos: {error}", file=sys.stderr)
-    write_page(out, page)
-    print(f"page: {page}")
+            _write(out, page, failed)  # after every table: a stopped run has a page of what is done
+    _write(out, page, failed, figures=True)
+    if "page" not in failed:
+        print(f"page: {page}")
     if failed:
         print("not made:", file=sys.stderr)
         for what, reason in failed.items():
@@ -123,6 +117,26 @@ def _make(laboratory: Laboratory, name: str, failed: dict[str, str]) -> None:
             make()
         except DOSError as error:
             failed[f"{name}, {what}"] = str(error)
+
+
+def _write(out: Path, page: Path, failed: dict[str, str], *, figures: bool = False) -> None:
+    """The page; figures, which take their time, only where asked for."""
+    from ..errors import InputError
+    from ..paper.figures import NoMatplotlib, draw_figures
+    from ..paper.page import write_page
+    from ..paper.store import read_stored
+
+    try:
+        if figures:
+            draw_figures(read_stored(out), out)
+    except NoMatplotlib as error:
+        print(f"dos: {error}", file=sys.stderr)
+    except InputError:  # the page fails by it, too, and says so
+        pass
+    try:
+        write_page(out, page)
+    except InputError as error:
+        failed["page"] = str(error)
 
 
 def _look(laboratory: Laboratory, experiment: Experiment) -> None:

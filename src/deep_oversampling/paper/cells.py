@@ -69,6 +69,7 @@ class CellMaker:
     measures: tuple[str, ...] = COMPARED  # those in which ours may be called lower
     lower: list[str] = field(default_factory=list)  # where ours is
     doubts: dict[str, list[str]] = field(default_factory=dict)  # reason -> where
+    lower_than_doubted: int = 0  # of them
     reached: int = 0  # printed numbers that ours is not lower than
 
     def __post_init__(self) -> None:
@@ -99,6 +100,7 @@ class CellMaker:
         if one.measure in self.measures and not math.isnan(ours.mean):
             if ours.mean < float(one.text) - rounding(one):
                 self.lower.append(where)
+                self.lower_than_doubted += bool(one.doubt)
                 text += f" {LOWER}"
             else:
                 self.reached += 1

@@ -32,15 +32,15 @@ def classwise(stored: Stored, cells: CellMaker, method: str) -> list[str]:
         label = f"{digit}*" if starred else f"{digit}"
         some = [t for t in stored.of(reduced, method) if (digit in t.minority) == starred]
         row = [label]
-        for experiment, trials, name in (
-            (even, stored.of(even, method), f"{digit}"),
-            (reduced, some, label),
+        for kind, experiment, trials, name in (
+            ("balanced", even, stored.of(even, method), f"{digit}"),
+            ("imbalanced", reduced, some, label),
         ):
             row += [
                 cells.cell(
                     _of_digit(trials, measure, digit),
                     cells.find(experiment.data, experiment.imbalance, method, 5, name, measure),
-                    f"{_TITLES[method]}, {experiment.imbalance}, digit {name}: {measure}",
+                    f"{kind}, digit {name}: {measure}",
                 )
                 for measure in _MEASURES
             ]

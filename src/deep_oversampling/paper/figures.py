@@ -13,7 +13,7 @@ from .experiments import LEVELS, REDUCED_SETS, TABLES
 from .performance import found_title
 from .store import Stored, figures_folder
 
-__all__ = ["FIGURES", "draw_figures"]
+__all__ = ["FIGURES", "NoMatplotlib", "draw_figures"]
 
 # name of the file -> what it shows
 FIGURES = {
@@ -24,6 +24,10 @@ FIGURES = {
 }
 _COLOURS = {"cnn": "#777777", "ros": "#d08020", "dos": "#2060c0"}
 _INCH = 3.2  # of a panel
+
+
+class NoMatplotlib(InputError):
+    """Nothing can be drawn here; all else can be done."""
 
 
 def draw_figures(stored: Stored, out: Path) -> None:
@@ -51,7 +55,7 @@ def _matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise InputError(
+        raise NoMatplotlib(
             "figures need matplotlib, found that it is not installed; "
             "pip install 'deep-oversampling[paper]'"
         ) from None

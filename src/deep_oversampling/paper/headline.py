@@ -37,7 +37,10 @@ def headline(stored: Stored, makers: Sequence[tuple[str, CellMaker]]) -> list[st
     lower = sum(len(maker.lower) for _, maker in makers)
     total = lower + sum(maker.reached for _, maker in makers)
     if total:
-        lines.append(f"- {total - lower} of {total} printed numbers are reached or exceeded.")
+        doubted = sum(maker.lower_than_doubted for _, maker in makers)
+        of_them = f"; of the other {lower}, {doubted} are in doubt" if lower else ""
+        text = f"{total - lower} of {total} printed numbers are reached or exceeded{of_them}"
+        lines.append(f"- {text} (F1 and AUPRC; recall in the comparison of baselines).")
     if tests and not stored.quick:
         lines.append(
             f"- DOS is above CNN and random over-sampling beyond noise in {above} of {tests} of "

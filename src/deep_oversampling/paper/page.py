@@ -119,14 +119,28 @@ def _notes(cells: CellMaker, remarks: dict[str, str], trouble: Iterable[str]) ->
     lines = []
     if cells.lower:
         total = len(cells.lower) + cells.reached
-        lines.append(f"- {LOWER} {len(cells.lower)} of {total} printed numbers.")
+        doubted = (
+            f", {cells.lower_than_doubted} of them in doubt" if cells.lower_than_doubted else ""
+        )
+        lines.append(f"- {LOWER} {len(cells.lower)} of {total} printed numbers{doubted}.")
     lines += [f"- **{where}**: {why}" for where, why in remarks.items()]
     lines += [f"- {text}" for text in trouble]
     if cells.doubts:
-        lines += ["", "<details><summary>? why printed numbers are in doubt</summary>", ""]
-        lines += [f"- {reason}: {'; '.join(where)}." for reason, where in cells.doubts.items()]
+        lines += [""] if lines else []
+        lines += ["<details><summary>? why printed numbers are in doubt</summary>", ""]
+        lines += [f"- {reason}: {_listed(where)}." for reason, where in cells.doubts.items()]
         lines += ["", "</details>"]
     return [*lines, ""] if lines else []
+
+
+def _listed(where: list[str]) -> str:
+    """``CNN, minority: precision, recall; …``: measures of one place together."""
+    places: dict[str, list[str]] = {}
+    for one in where:
+        place, _, measure = one.rpartition(": ")
+        places.setdefault(place, []).append(measure)
+    parts = (f"{place}: {', '.join(found)}" for place, found in places.items())
+    return "; ".join(part.removeprefix(": ") for part in parts)
 
 
 def _figures(drawn: Sequence[str], folder: str, remarks: dict[str, str]) -> list[str]:
