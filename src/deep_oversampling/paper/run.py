@@ -188,10 +188,10 @@ def _today() -> str:
 
 
 def _small(splits: Splits) -> Splits:
-    test = None if splits.test is None else _some(splits.test, QUICK.test)
-    most = min(QUICK.train, QUICK.values // splits.train.x.shape[1:].numel())
-    name = f"{splits.name}, a part"
-    return replace(splits, name=name, train=_some(splits.train, most), test=test)
+    most = QUICK.values // splits.train.x.shape[1:].numel()
+    test = None if splits.test is None else _some(splits.test, min(QUICK.test, most))
+    train = _some(splits.train, min(QUICK.train, most))
+    return replace(splits, name=f"{splits.name}, a part", train=train, test=test)
 
 
 def _some(samples: Samples, size: int) -> Samples:

@@ -39,8 +39,8 @@ class Quick:
 
     trials: int = 2
     train: int = 4000  # samples of a set at most; copies count
-    values: int = 6_000_000  # numbers in them at most: fewer samples where they are large
     test: int = 1000
+    values: int = 6_000_000  # numbers in either at most: fewer samples where they are large
     rounds: int = 2
 
 
