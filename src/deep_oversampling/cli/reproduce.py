@@ -96,7 +96,8 @@ def _chosen(names: list[str]) -> list[str]:
     for name in names:
         if name not in known:
             raise typer.BadParameter(f"tables must be some of {', '.join(known)}, found {name!r}")
-    return list(dict.fromkeys(names or known))
+    # where all are made, the longest is the last
+    return list(dict.fromkeys(names or sorted(known, key=lambda name: name == "baseline")))
 
 
 def _make(laboratory: Laboratory, name: str, failed: dict[str, str]) -> None:

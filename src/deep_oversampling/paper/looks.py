@@ -77,7 +77,7 @@ def _shown(y: Tensor) -> Tensor:
 
 def _plane(network: Network, entry: Entry, shown: Tensor) -> list[list[float]]:
     """Embeddings in the plane of their two largest variances, as long as 1 at most."""
-    v = embed(network, entry.test.x[shown]).double().cpu().numpy()
+    v = embed(network, entry.test.x[shown]).cpu().double().numpy()
     flat = torch.from_numpy(PCA(2, svd_solver="full").fit_transform(v))
     flat = flat / flat.abs().max().clamp(min=1e-12)
     return [[_rounded(a), _rounded(b)] for a, b in flat.tolist()]
@@ -88,7 +88,7 @@ def _curve(p: Tensor, y: Tensor, classes: list[int]) -> list[list[float]]:  # (m
     recalls = torch.linspace(0, 1, _STEPS, dtype=torch.float64)
     total = torch.zeros(_STEPS, dtype=torch.float64)
     for column, j in enumerate(classes):
-        hit = (y == j)[p[:, column].argsort(descending=True, stable=True)].double().cpu()
+        hit = (y == j)[p[:, column].argsort(descending=True, stable=True)].cpu().double()
         found = hit.cumsum(0)
         precision = found / torch.arange(1, len(hit) + 1)
         best = precision.flip(0).cummax(0).values.flip(0)  # at this recall or more
