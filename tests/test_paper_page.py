@@ -233,6 +233,8 @@ def test_a_quick_look_marks_nothing(says) -> None:
 
 def test_the_same_trials_in_another_order_are_the_same_page(says) -> None:
     trials = of(P99, cnn=0.5, ros=0.6, dos=0.7)
+    trials[P99] += [left_out("smote", seed, f"reason {seed}") for seed in range(2)]
+    trials[P99] += [left_out("ldam-drw", 0)]
     other = {P99: list(reversed(trials[P99]))}
     assert render(stored(trials)) == render(stored(other))
 

@@ -110,8 +110,9 @@ def _legend() -> str:
         f"**{LOWER}**: ours is lower than printed by more than rounding. **{DOUBT}**: the printed "
         "number is in doubt, for the reason given under the table. "
         f"**{BEYOND}**: DOS is above the plain CNN and above random over-sampling beyond noise "
-        f"(p < .05 each; {TEST}). Precision and recall are shown but not compared, since the paper "
-        "exchanges them in some rows."
+        f"(p < .05 each, not corrected for their number; {TEST}); where all classes are presented "
+        "alike, over-sampling is the CNN, and above that is enough. Precision and recall are shown "
+        "but not compared, since the paper exchanges them in some rows."
     )
 
 
@@ -157,9 +158,11 @@ def _trouble(stored: Stored, name: str) -> list[str]:
     """What was not run, left out or lost."""
     lines = []
     for experiment in TABLES[name].experiments:
-        trials = [
-            t for t in stored.trials.get(experiment.name, []) if t.method in experiment.methods
-        ]
+        found = stored.trials.get(experiment.name, [])
+        trials = sorted(
+            (trial for trial in found if trial.method in experiment.methods),
+            key=lambda trial: (experiment.methods.index(trial.method), trial.seed),
+        )
         if not trials:
             lines.append(f"`{experiment.name}`: not run yet.")
         for row in summarize(trials):

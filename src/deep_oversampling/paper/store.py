@@ -76,8 +76,11 @@ def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Whole or not at all: under another name, which is then changed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def _json(path: Path) -> dict[str, Any]:
