@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow clean
+.PHONY: demo test test-slow results clean
 
 demo: .venv/ready
 	$(BIN)/dos demo
@@ -15,6 +15,9 @@ test: .venv/ready
 
 test-slow: .venv/ready
 	$(BIN)/pytest -q -m slow
+
+results: .venv/ready  # the page, from the trials that are stored
+	$(BIN)/dos reproduce --render --out results --page docs/results.md
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from deep_oversampling import cli
+from deep_oversampling import InputError, cli
 from deep_oversampling.paper.experiments import TABLES
 from deep_oversampling.paper.settings import QUICK, SETS
 from deep_oversampling.rivals.trials import read_headers, read_trials
@@ -243,7 +243,9 @@ def test_page_is_made_after_every_table(trainings: Trainings) -> None:
     assert "| minority | .500" in page()
 
 
-def test_an_empty_folder_gives_an_empty_page(trainings: Trainings) -> None:
-    run("--render")
-    assert "No trials are stored yet." in page()
-    assert trainings.done == []
+def test_a_folder_without_trials_leaves_the_page_alone(trainings: Trainings) -> None:
+    Path("page.md").write_text("as it was")
+    result = CliRunner().invoke(cli.app, ["reproduce", "--render", "--page", "page.md"])
+    assert isinstance(result.exception, InputError)
+    assert "results must be a folder of results, found no trials in it" in str(result.exception)
+    assert Path("page.md").read_text() == "as it was"

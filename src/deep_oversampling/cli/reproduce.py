@@ -65,13 +65,15 @@ def reproduce(
     dos reproduce --render --out results --page docs/results.md
     """
     from ..paper.run import Laboratory
-    from ..paper.store import copy_printed
+    from ..paper.store import check_results, copy_printed
 
     chosen = _chosen(tables or [])
     out = out or Path("runs/quick" if quick else "results")
     page = page or out / "results.md"
     failed: dict[str, str] = {}
-    if not render:
+    if render:
+        check_results(out)
+    else:
         laboratory = Laboratory(
             out, trials=trials, quick=quick, data_dir=data_dir, cache=cache, device=device
         )

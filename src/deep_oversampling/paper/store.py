@@ -14,6 +14,7 @@ from .experiments import TABLES, Experiment
 
 __all__ = [
     "Stored",
+    "check_results",
     "copy_printed",
     "datasets_file",
     "figures_folder",
@@ -67,6 +68,15 @@ def read_stored(out: Path) -> Stored:
         read_datasets(out),
         {path.stem: _json(path) for path in sorted(figures_folder(out).glob("*.json"))},
     )
+
+
+def check_results(out: Path) -> None:
+    """Before a page is written over by an empty one."""
+    if not any((out / "trials").glob("*.jsonl")) and not datasets_file(out).exists():
+        raise InputError(
+            f"{out} must be a folder of results, found no trials in it; name another (--out), or "
+            "run dos reproduce without --render first"
+        )
 
 
 def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
