@@ -63,7 +63,7 @@ def test_curves_are_those_of_scikit_learn() -> None:
 def test_large_test_sets_are_thinned() -> None:
     many = Splits("many", SPLITS.train, test=pictures((1, 28, 28), 150, 1))
     setting = replace(SMALL, rounds=1, model="C1-F2")
-    assert len(look(many, setting, torch.device("cpu"))["labels"]) == 750
+    assert len(look(many, setting, torch.device("cpu"))["labels"]) == 500
 
 
 # drawing

@@ -25,7 +25,7 @@ from ..stages import Member, Stage, train_members
 __all__ = ["LOOKED_AT", "look"]
 
 LOOKED_AT = ("cnn", "ros", "dos")
-_POINTS = 1000  # test embeddings that are drawn
+_POINTS = 500  # test embeddings that are drawn
 _STEPS = 50  # of a precision-recall curve
 
 

@@ -72,7 +72,8 @@ def read_stored(out: Path) -> Stored:
 
 def check_results(out: Path) -> None:
     """Before a page is written over by an empty one."""
-    if not any((out / "trials").glob("*.jsonl")) and not datasets_file(out).exists():
+    kept = [*(out / "trials").glob("*.jsonl"), *figures_folder(out).glob("*.json")]
+    if not kept and not datasets_file(out).exists():
         raise InputError(
             f"{out} must be a folder of results, found no trials in it; name another (--out), or "
             "run dos reproduce without --render first"
