@@ -95,23 +95,23 @@ def _f1(panels: Callable[[int, int], Any], stored: Stored) -> Any:
 
 def _within(panels: Callable[[int, int], Any], stored: Stored) -> Any:
     figure, axes = panels(1, len(stored.looks))
-    for axis, (name, looked) in zip(axes[0], stored.looks.items(), strict=True):
+    for axis, looked in zip(axes[0], stored.looks.values(), strict=True):
         for method, seen in looked["methods"].items():
             rounds = range(1, len(seen["within"]) + 1)
             axis.plot(rounds, seen["within"], label=_title(method), color=_COLOURS[method])
         axis.axvline(looked["setting"]["rounds"] + 0.5, color="#cccccc", linewidth=1, zorder=0)
-        axis.set(title=name, xlabel="round", ylabel="within / between")
+        axis.set(title=_of(looked), xlabel="round", ylabel="within / between")
     axes[0][0].legend()
     return figure
 
 
 def _curves(panels: Callable[[int, int], Any], stored: Stored) -> Any:
     figure, axes = panels(1, len(stored.looks))
-    for axis, (name, looked) in zip(axes[0], stored.looks.items(), strict=True):
+    for axis, looked in zip(axes[0], stored.looks.values(), strict=True):
         for method, seen in looked["methods"].items():
             recall, precision = zip(*seen["curve"], strict=True)
             axis.plot(recall, precision, label=_title(method), color=_COLOURS[method])
-        axis.set(title=name, xlabel="recall", ylabel="precision", ylim=(0, 1.02))
+        axis.set(title=_of(looked), xlabel="recall", ylabel="precision", ylim=(0, 1.02))
     axes[0][0].legend()
     return figure
 
@@ -120,7 +120,7 @@ def _embeddings(panels: Callable[[int, int], Any], stored: Stored) -> Any:
     """A row for every set: before DOS, after it, and the others' ends; circles are minority."""
     shown = [("before", "dos"), ("after", "dos"), ("after", "cnn"), ("after", "ros")]
     figure, axes = panels(len(stored.looks), len(shown))
-    for row, (name, looked) in zip(axes, stored.looks.items(), strict=True):
+    for row, looked in zip(axes, stored.looks.values(), strict=True):
         rare = [label in looked["minority"] for label in looked["labels"]]
         for axis, (when, method) in zip(row, shown, strict=True):
             points = list(zip(looked["methods"][method][when], looked["labels"], rare, strict=True))
@@ -132,9 +132,13 @@ def _embeddings(panels: Callable[[int, int], Any], stored: Stored) -> Any:
                         x, y, size, labels, marker=marker, cmap="tab10", vmin=0, vmax=9, lw=0
                     )
             words = "before over-sampling" if when == "before" else f"{_title(method)}, at the end"
-            axis.set(title=f"{name}\n{words}", xticks=[], yticks=[])
+            axis.set(title=f"{_of(looked)}\n{words}", xticks=[], yticks=[])
     return figure
 
 
 def _title(method: str) -> str:
     return METHODS[method].title
+
+
+def _of(looked: dict[str, Any]) -> str:
+    return f"{looked['setting']['data']}, {looked['setting']['imbalance']}"
