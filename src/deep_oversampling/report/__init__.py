@@ -1,0 +1,1 @@
+"""A run told on one self-contained HTML page."""
