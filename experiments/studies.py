@@ -59,11 +59,15 @@ def choices() -> list[Choice]:
     found = [Choice("default", "ours")]
     for method in ("cnn", "ros", "smote", "logit-adjustment", "ldam-drw", "dos"):
         found += [Choice("R9 lr", f"{lr}", method, lr=lr) for lr in (0.003, 0.01, 0.03)]
-    for method in ("cnn", "ros", "dos"):
         found += [
             Choice("R9 schedule", f"cosine from {lr}", method, lr=lr, cosine=True)
-            for lr in (0.01, 0.03)
+            for lr in (0.003, 0.01, 0.03)
         ]
+    found += [
+        Choice("R5 schedule", f"limit {limit:g}, cosine from {lr}", lr=lr, cosine=True, limit=limit)
+        for lr in (0.01, 0.03)
+        for limit in (1.0, 3.0)
+    ]
     found += [
         Choice("R9 state", "forgotten once", change=lambda s, _: variants.forgetting(s, False)),
         Choice("R9 state", "forgotten", change=lambda s, _: variants.forgetting(s, True)),

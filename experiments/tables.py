@@ -31,7 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--rows", nargs="+", default=["set", "method"])
-    parser.add_argument("--column")
+    parser.add_argument("--column", nargs="+", default=[])
     parser.add_argument("--measure", default="f1")
     parser.add_argument("--only", nargs="*", default=[], help="such as limit=0.3 seed<3")
     parser.add_argument("--means", action="store_true", help="without the deviations")
@@ -40,7 +40,7 @@ def main() -> None:
     for line in (json.loads(text) for file in options.file for text in file.open()):
         if "header" in line or not all(holds(line, condition) for condition in options.only):
             continue
-        column = str(line.get(options.column, options.measure))
+        column = ", ".join(str(line.get(name)) for name in options.column) or options.measure
         columns = columns if column in columns else [*columns, column]
         values = [line[group][options.measure] for group in ("minority", "majority")]
         cells[tuple(str(line.get(name, "")) for name in options.rows)][column].append(values)

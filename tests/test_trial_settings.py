@@ -1,6 +1,7 @@
 """Plans and networks of a setting by name; headers and broken lines among trials."""
 
 import json
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from deep_oversampling.rivals.trials import (
     read_headers,
     read_trials,
 )
+from deep_oversampling.training import Trainer
 from some_trials import SETTING, trial
 
 SMALL = replace(SETTING, data="pictures", imbalance="none", rounds=1, batch_size=8, k=3)
@@ -116,3 +118,61 @@ def test_broken_lines_are_named_and_stay(tmp_path: Path) -> None:
     assert len(read_trials(path, on_broken=broken.append)) == 2
     assert broken == [2]
     assert path.read_bytes() == before
+
+
+def rates_of(monkeypatch: pytest.MonkeyPatch, method: str, **changes: object) -> list[float]:
+    """The learning rates of the optimiser, round by round."""
+    seen: list[float] = []
+    run = Trainer.train_round
+
+    def watched(self: Trainer, *values: object, **options: object) -> object:
+        seen.append(self.optimizer.param_groups[0]["lr"])
+        return run(self, *values, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Trainer, "train_round", watched)
+    setting = replace(SMALL, rounds=2, learning_rate=0.02, **changes)
+    list(run_trials(SPLITS, setting, [METHODS[method]], [0], device="cpu"))
+    return seen
+
+
+def test_a_constant_rate_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rates_of(monkeypatch, "cnn") == [0.02] * 4
+
+
+def test_a_cosine_falls_over_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    cosine = [0.01 * (1 + math.cos(math.pi * t / 4)) for t in range(4)]
+    assert rates_of(monkeypatch, "dos", schedule="cosine") == pytest.approx(cosine)
+
+
+def test_two_passes_of_one_round_have_one_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    single, other, first, second, third, fourth = rates_of(
+        monkeypatch, "tl-rs-csl", schedule="cosine"
+    )
+    assert single > other > first == second > third == fourth > 0
+
+
+def test_a_method_may_have_a_rate_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = (("dos", 0.1),)
+    assert rates_of(monkeypatch, "cnn", rates=rates) == [0.02] * 4
+    assert rates_of(monkeypatch, "dos-lr", rates=rates) == [0.1] * 4  # of DOS's training
+
+
+def test_an_unknown_schedule_is_refused() -> None:
+    setting = replace(SMALL, schedule="linear")
+    with pytest.raises(InputError, match="must be one of constant, cosine, found 'linear'"):
+        list(run_trials(SPLITS, setting, [METHODS["cnn"]], [0]))
+
+
+def test_rates_are_read_as_they_were_written(tmp_path: Path) -> None:
+    setting = replace(SETTING, schedule="cosine", rates=(("cnn", 0.03), ("ros", 0.1)))
+    append_trial(tmp_path / "t.jsonl", trial("cnn", setting=setting))
+    (found,) = read_trials(tmp_path / "t.jsonl", setting)
+    assert found.setting == setting
+
+
+def test_rates_that_are_none_are_refused(tmp_path: Path) -> None:
+    line = asdict(trial("cnn"))
+    line["setting"]["rates"] = "fast"
+    (tmp_path / "t.jsonl").write_text(json.dumps(line))
+    with pytest.raises(InputError, match="must hold trials as this release writes them"):
+        read_trials(tmp_path / "t.jsonl")

@@ -39,6 +39,7 @@ class Stage:
     objective: Objective
     images_per_row: int = 1  # batches have so many fewer rows, so that steps see as many images
     starts_anew: bool = False  # the optimiser forgets: what it learned on is there no more
+    ends_round: bool = True  # a schedule takes a step after it; False: more of the round follows
     augmented: bool = True  # False: the rows are no images
     embedded: tuple[Tensor, Tensor, int] | None = None  # v, y, n where v was computed for it
 
@@ -120,7 +121,7 @@ def train_members(
                 augment=augment if some.augmented else None,
                 images_per_row=some.images_per_row,
             )
-            if scheduler:
+            if scheduler and some.ends_round:
                 scheduler.step()
             seconds = (time.perf_counter() - start) / len(members)
             for member, last, stage, outcome in zip(members, good, stages, outcomes, strict=True):

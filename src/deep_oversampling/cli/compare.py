@@ -46,6 +46,9 @@ def compare(
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 60,
     learning_rate: Annotated[float, typer.Option(min=0, help="Of SGD with momentum 0.9.")] = 0.01,
+    schedule: Annotated[
+        str, typer.Option(help="Of the learning rate: constant, or cosine from round to round.")
+    ] = "constant",
     test_share: Annotated[
         float, typer.Option(help="Held out to test on, where the data has no test set.")
     ] = 0.2,
@@ -78,6 +81,7 @@ def compare(
         rounds=rounds or choose_rounds(len(splits.train), batch_size),
         batch_size=batch_size,
         learning_rate=learning_rate,
+        schedule=schedule,
         test_share=test_share,
     )
     path = out / "trials.jsonl" if out else None

@@ -10,7 +10,7 @@ from ..rivals.summary import cell
 from ..rivals.trials import Trial
 from .cells import DOUBT, CellMaker, number
 from .experiments import TABLES, Experiment
-from .markdown import measure_names, set_title, table
+from .markdown import measure_names, method_title, set_title, table
 from .performance import found_title
 from .printed import datasets as printed_datasets
 from .settings import SETS
@@ -82,7 +82,7 @@ def datasets(stored: Stored, cells: CellMaker) -> list[str]:
         facts = stored.datasets.get(name)
         ours = _of_set(facts) if facts else ["–"] * 6
         rows.append([set_title(name, facts["found"] if facts else None), *ours])
-        rows[-1].append(f"{facts['learning_rate']:g}" if facts else "–")
+        rows[-1].append(_rates(facts) if facts else "–")
         if name in told:
             row = told[name]
             rows.append(["printed", *_of_printed(row), f"– {DOUBT}" if row["doubt"] else "–"])
@@ -90,6 +90,12 @@ def datasets(stored: Stored, cells: CellMaker) -> list[str]:
                 cells.doubts.setdefault(row["doubt"], []).append(set_title(name))
     heads = ["set", "classes", "training", "test", "image", "CNN layers", "batch size/rounds"]
     return table([*heads, "learning rate"], rows)
+
+
+def _rates(facts: dict[str, Any]) -> str:
+    """0.01, CNN 0.03"""
+    own = (f"{method_title(name)} {rate:g}" for name, rate in facts["rates"])
+    return ", ".join([f"{facts['learning_rate']:g}", *own])
 
 
 def _of_set(facts: dict[str, Any]) -> list[str]:

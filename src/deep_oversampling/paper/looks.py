@@ -6,19 +6,17 @@ The same training as that of the trials with this seed; only looked at between i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
 from sklearn.decomposition import PCA
 from torch import Tensor
-from torch.optim import SGD
 
 from ..data import Splits
 from ..history import spread
 from ..network import Network, embed, predict
 from ..rivals import METHODS
-from ..rivals.compare import Entry, begun, entries_of
+from ..rivals.compare import Entry, begun, entries_of, options_of
 from ..rivals.trials import Setting
 from ..stages import Member, Stage, train_members
 
@@ -58,8 +56,7 @@ def _seen(
 
     train_members(
         [Member(member.network, watched(member.stages), member.rng)],
-        batch_size=setting.batch_size,
-        optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
+        **options_of(METHODS[name], setting),
     )
     p = predict(member.network, entry.test.x)
     return {

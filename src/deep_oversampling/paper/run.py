@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from ..samples import Samples
 from ..seeding import streams
 from .experiments import Experiment
 from .looks import look
-from .settings import QUICK, SETS
+from .settings import QUICK, SCHEDULE, SETS
 from .store import (
     datasets_file,
     figures_folder,
@@ -128,7 +129,7 @@ class Laboratory:
         """One training of each kind, for the figures; not again if it is there."""
         splits, print_ = self._set(experiment.data)
         setting = self._setting(experiment, splits.name, print_)
-        about = {"quick": self.quick, "setting": asdict(setting)}
+        about = {"quick": self.quick, "setting": _plain(setting)}
         path = figures_folder(self.out) / f"{experiment.name}.json"
         there = read_stored(self.out).looks.get(experiment.name, {})
         if any(there.get(key) != value for key, value in about.items()):
@@ -169,6 +170,8 @@ class Laboratory:
             rounds=self._rounds(experiment.data),
             batch_size=of.batch_size,
             learning_rate=of.learning_rate,
+            schedule=SCHEDULE,
+            rates=of.rates,
             test_share=_TEST_SHARE,
             plan=experiment.plan,
         )
@@ -179,8 +182,14 @@ class Laboratory:
             "quick": self.quick,
             "date": _today(),
             "where": where(self.place),
-            "setting": asdict(job.setting),
+            "setting": _plain(job.setting),
         }
+
+
+def _plain(setting: Setting) -> dict[str, Any]:
+    """As it is read again from a file: with lists in place of tuples."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(setting)))
+    return found
 
 
 def _today() -> str:
@@ -200,7 +209,8 @@ def _some(samples: Samples, size: int) -> Samples:
 
 
 def _copied(splits: Splits, times: int, *, few: bool) -> Splits:
-    """Test images stay as they are."""
+    """Test images stay as they are; copies are made once, as every trial would turn them again."""
     train = _some(splits.train, len(splits.train) // times) if few else splits.train
     train = mirrored_and_rotated(train, times, generator=streams(0)("copies"))
+    train = train.with_x(train.x[:])
     return replace(splits, name=f"{splits.name}, ten-fold", train=train)

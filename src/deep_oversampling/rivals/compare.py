@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.optim import SGD
+from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from .. import __version__
 from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol
@@ -35,12 +36,14 @@ from .trials import Setting, Trial
 __all__ = [
     "MODELS",
     "PLANS",
+    "SCHEDULES",
     "Entry",
     "begun",
     "choose_rounds",
     "contents",
     "entries_of",
     "make_network",
+    "options_of",
     "run_trials",
     "where",
 ]
@@ -58,6 +61,7 @@ MODELS: dict[str, Callable[[Samples, int], Network]] = {
 }
 
 PLANS = ("by counts", "uniform")
+SCHEDULES = ("constant", "cosine")
 
 
 def make_network(model: str, samples: Samples, seed: int) -> Network:
@@ -218,8 +222,11 @@ def _check(setting: Setting, samples: Samples) -> None:
         )
     if layers:  # they may be misspelt, or too many for such small images
         make_network(model, samples.subset(torch.arange(1)), seed=0)
-    if setting.plan not in PLANS:
-        raise InputError(f"the plan must be one of {', '.join(PLANS)}, found {setting.plan!r}")
+    for what, allowed in (("plan", PLANS), ("schedule", SCHEDULES)):
+        if getattr(setting, what) not in allowed:
+            raise InputError(
+                f"the {what} must be one of {', '.join(allowed)}, found {getattr(setting, what)!r}"
+            )
     if not x.is_floating_point() and x.dtype != torch.uint8:
         raise InputError(f"samples must be floats or uint8, found {x.dtype}; store them as float32")
 
@@ -253,9 +260,18 @@ def _train(method: Method, entries: Sequence[Entry], setting: Setting) -> list[M
     return train_together(
         [partial(begun, method, entry, setting) for entry in entries],
         at_once=how_many(len(entries), entries[0].train.y.device),
-        batch_size=setting.batch_size,
-        optimizer=partial(SGD, lr=setting.learning_rate, momentum=0.9),
+        **options_of(method, setting),
     )
+
+
+def options_of(method: Method, setting: Setting) -> dict[str, Any]:
+    """How `train_members` is to train."""
+    falling = partial(CosineAnnealingLR, T_max=2 * setting.rounds)
+    return {
+        "batch_size": setting.batch_size,
+        "optimizer": partial(SGD, lr=setting.rate(method.training.name), momentum=0.9),
+        "schedule": falling if setting.schedule == "cosine" else None,
+    }
 
 
 def begun(method: Method, entry: Entry, setting: Setting) -> Member:

@@ -41,6 +41,12 @@ class Setting:
     learning_rate: float
     test_share: float  # held out by each trial's seed, where the data has no test set
     plan: str = "by counts"  # of DOS; "uniform": k for every class and r = 1, for balanced data
+    schedule: str = "constant"  # of the learning rate; "cosine": from round to round, down to 0
+    rates: tuple[tuple[str, float], ...] = ()  # of trainings that have a learning rate of their own
+
+    def rate(self, training: str) -> float:
+        """The learning rate of a training, by its name."""
+        return dict(self.rates).get(training, self.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -165,12 +171,14 @@ def check_writable(path: Path) -> None:
 
 def _trial(path: Path, number: int, values: Any) -> Trial:
     try:
-        values["setting"] = Setting(**values["setting"])
+        setting = values["setting"]
+        rates = tuple((name, rate) for name, rate in setting.get("rates", ()))
+        values["setting"] = Setting(**{**setting, "rates": rates})
         values["measures"] = {name: tuple(column) for name, column in values["measures"].items()}
         for name in ("minority", "samples"):
             values[name] = tuple(values[name])
         return Trial(**values)
-    except (TypeError, KeyError, AttributeError) as error:
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise InputError(
             f"{path} must hold trials as this release writes them, found in line {number}: "
             f"{error}; use the release that wrote it, or choose another folder (--out)"

@@ -87,7 +87,7 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     yield from passes(contest, contest.initial_rounds)
     for t in range(contest.rounds):
         triplets = Triplets.drawn(samples, size, contest.rng("triplets", t))
-        yield Stage("triplet", triplets, triplet_objective, images_per_row=3)
+        yield Stage("triplet", triplets, triplet_objective, images_per_row=3, ends_round=False)
         yield from passes(contest, 1, by_cost)
 
 
