@@ -44,6 +44,7 @@ ORDER = [
     "history",
     "logistic",
     "probes",
+    "resuming",
     "stages",
     "together",
     "checks",

@@ -3,7 +3,7 @@
 from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
 from .checkpoint import load_weights, save_weights
 from .engine import Engine
-from .errors import DOSError, InputError, TrainingError
+from .errors import DOSError, InputError, Stopped, TrainingError
 from .estimator import DOSClassifier
 from .fitting import fit, fit_many
 from .history import History
@@ -12,12 +12,14 @@ from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
+from .resuming import Checkpoints
 from .samples import Samples
 from .views import View
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Checkpoints",
     "CropAndFlip",
     "DOSClassifier",
     "DOSError",
@@ -31,6 +33,7 @@ __all__ = [
     "Plan",
     "Report",
     "Samples",
+    "Stopped",
     "TrainingError",
     "Turn",
     "View",

@@ -30,11 +30,12 @@ def deep_over_sampling(
     weighted: bool = True,
     loss: Loss = entropy,
     approximate_above: int | None = None,
+    done: int = 0,  # rounds of both kinds that the network has been trained for
 ) -> Iterator[Stage]:
     """Algorithm 1, a stage for every pass; the network is trained between them."""
-    for _ in range(initial_rounds):  # line 5: STL(𝒳)
+    for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
-    for t in range(rounds):  # line 6
+    for t in range(max(done - initial_rounds, 0), rounds):  # line 6
         v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
         z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
             samples,

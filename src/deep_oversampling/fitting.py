@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from .losses import Loss, entropy
 from .metrics import measure
 from .network import Network, embed, pick_device, predict
 from .plan import Plan
+from .resuming import Checkpoints, Snapshot, described
 from .samples import Samples
 from .seeding import streams
 from .stages import Judge, Member, Stage, sgd
@@ -50,8 +52,13 @@ def fit(
     seed: int = 0,
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
     engine: Engine | None = None,  # default: Engine()
+    checkpoint: Checkpoints | Path | str | None = None,  # a folder, to go on from after a crash
 ) -> History:
-    """Train f and g together on fresh synthetic targets every round; the network is changed."""
+    """Train f and g together on fresh synthetic targets every round; the network is changed.
+
+    With a ``checkpoint`` folder a training that was killed goes on where it was when the same
+    call is made again, and ends with the same weights as if nothing had happened.
+    """
     counts = samples.class_counts
     plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
     plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
@@ -75,6 +82,7 @@ def fit(
         seeds=[seed],
         device=device,
         engine=engine,
+        checkpoint=checkpoint,
     )
     if isinstance(found, TrainingError):
         raise found
@@ -103,6 +111,7 @@ def fit_many(
     device: torch.device | str | None = None,
     engine: Engine | None = None,
     at_once: int | None = None,  # default: all on a GPU, one after the other without
+    checkpoint: Checkpoints | Path | str | None = None,  # of a single network
 ) -> list[History | TrainingError]:
     """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
 
@@ -133,6 +142,13 @@ def fit_many(
             "batch_size must be given where samples are few and not as many for all networks, "
             f"found defaults of {sorted(sizes)}"
         )
+    if checkpoint is not None and many > 1:
+        raise InputError(
+            f"a checkpoint folder is for the training of one network, found {many}; train them "
+            "one after the other, each with a folder of its own"
+        )
+    if isinstance(checkpoint, str | Path):
+        checkpoint = Checkpoints(checkpoint)
     place, makers, presented = pick_device(device), [], set()
     moved = {id(own): own.to(place) for own in all_samples}
     for e, network in enumerate(networks):
@@ -161,7 +177,14 @@ def fit_many(
         )
         judge = partial(_scores, data=validation, plan=plan) if validation else None
         report = partial(on_round, e) if on_round else None
-        makers.append(_maker(algorithm, network, own, seeds[e], judge, report))
+        snapshot = None
+        if checkpoint is not None:
+            settings = {**algorithm.keywords, "k": plan.k.tolist(), "r": plan.r.tolist()}
+            settings |= {"batch_size": min(sizes), "seed": seeds[e], "augment": augment}
+            settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
+            settings |= {"engine": engine, "network": network, "samples": own}
+            snapshot = checkpoint.open({name: described(value) for name, value in settings.items()})
+        makers.append(_maker(algorithm, network, own, seeds[e], judge, report, snapshot))
     if at_once is None:
         at_once = how_many(many, place)
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
@@ -175,6 +198,7 @@ def fit_many(
         schedule=schedule,
         augment=augment,
         engine=engine,
+        checkpoints=checkpoint,
     )
     return [member.error or member.history for member in members]
 
@@ -186,6 +210,7 @@ def _maker(
     seed: int,
     judge: Judge | None,
     on_round: Callable[[Round], None] | None,
+    snapshot: Snapshot | None,  # to go on from
 ) -> Callable[[], Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
     tensors = [*network.parameters(), *network.buffers()]
@@ -195,10 +220,13 @@ def _maker(
         for tensor, before in zip(tensors, start, strict=False):  # none the first time
             tensor.data.copy_(before)
         start[:] = [tensor.detach().clone() for tensor in tensors]
-        rng, history = streams(seed), History()
+        rng, history, done = streams(seed), History(), 0
+        if snapshot:  # targets are made from the weights that a round starts from
+            network.load_state_dict(snapshot.start or snapshot.weights)
+            history, done = snapshot.history, snapshot.rounds
 
         def stages() -> Iterator[Stage]:
-            yield from algorithm(rng=rng)
+            yield from algorithm(rng=rng, done=done)
             history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
 
         return Member(network, stages(), rng, judge, on_round, history)

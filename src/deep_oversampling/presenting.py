@@ -111,7 +111,16 @@ class Presentation:
         there = torch.stack([_longer(each, whole) for each in present], 1)
         self._share = (there / there.sum(2, keepdim=True).clamp(min=1)).to(device)
 
+    @property
+    def rows(self) -> Tensor:  # (steps, E)
+        """Of every batch, those that count."""
+        return (self._share > 0).sum(2)
+
     def __iter__(self) -> Iterator[Chunk]:
+        return self.chunks()
+
+    def chunks(self, done: int = 0, at_once: int | None = None) -> Iterator[Chunk]:
+        """The steps after the first ``done``, at most so many of them at once."""
         first = [table[rows[:1]] for table, rows in zip(self._tables, self._indices, strict=True)]
         one = sum(tensor.numel() * tensor.element_size() for tensor in leaves(tuple(first)))
         room = _ROOM if self._share.device.type == "cpu" else _ROOM_OF_A_GPU
@@ -121,8 +130,15 @@ class Presentation:
         for end in sorted(set(self.steps) - {0}):  # from end to end the same members are awake
             awake = None if end <= int(counts.min()) else (counts >= end).to(self._share.device)
             for begin in range(start, end, size):
-                steps = slice(begin, min(begin + size, end))
-                yield Chunk(self._gathered(steps), self._share[steps], awake)
+                steps = range(begin, min(begin + size, end))
+                if done >= steps.stop:
+                    continue
+                batch = self._gathered(slice(steps.start, steps.stop))  # as if none were done
+                for part in range(max(begin, done), steps.stop, at_once or size):
+                    own = slice(part, min(part + (at_once or size), steps.stop))
+                    within = slice(own.start - begin, own.stop - begin)
+                    some = changed(batch, itemgetter(within))
+                    yield Chunk(some, self._share[own], awake)
             start = end
 
     def _gathered(self, steps: slice) -> Any:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
-__all__ = ["Streams", "isolated", "streams"]
+__all__ = ["Streams", "isolated", "random_states", "set_random_states", "streams"]
 
 Streams = Callable[..., Generator]
 
@@ -50,3 +50,19 @@ def isolated(generator: Generator) -> Iterator[None]:
     ):
         torch.manual_seed(seed)
         yield
+
+
+def random_states() -> dict[str, Tensor]:
+    """Of torch's global generators, to go on from: "cpu", "cuda.0", …"""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda.{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def set_random_states(states: dict[str, Tensor]) -> None:
+    """Those of devices that are not here any more are left out."""
+    torch.set_rng_state(states["cpu"])
+    for i in range(torch.cuda.device_count()):
+        if f"cuda.{i}" in states:
+            torch.cuda.set_rng_state(states[f"cuda.{i}"], i)

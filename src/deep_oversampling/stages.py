@@ -7,6 +7,7 @@ look at the network: Algorithm 1 embeds all samples with it to make the next tar
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from .history import History, Round, spread
 from .network import Network
 from .objectives import Objective
 from .presenting import Table
+from .resuming import Checkpoints, Keeping
 from .seeding import Streams
 from .training import LastGood, Trainer
 
@@ -98,6 +100,7 @@ def train_members(
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
     augment: Augmentation | None = None,
     engine: Engine | None = None,
+    checkpoints: Checkpoints | None = None,  # of the only member
 ) -> None:
     """Train networks of one shape at once, stage by stage; each ends where it would end alone.
 
@@ -106,9 +109,13 @@ def train_members(
     """
     networks = [member.network for member in members]
     good = [LastGood(network) for network in networks]
-    t, start = 0, time.perf_counter()  # what a stage is made of costs time as well
+    start = time.perf_counter()  # what a stage is made of costs time as well
     with closing(Trainer(networks, optimizer, engine=engine)) as trainer:
         scheduler = schedule(trainer.optimizer) if schedule else None
+        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, members[0].history)
+        t = keeping.rounds
+        if scheduler:
+            _turn(scheduler, t)
         while stages := _next_stages(members, good, t):
             some = next(stage for stage in stages if stage)
             if some.starts_anew:
@@ -120,14 +127,26 @@ def train_members(
                 generators=[member.rng("training", t) for member in members],
                 augment=augment if some.augmented else None,
                 images_per_row=some.images_per_row,
+                since=keeping.enter(t),
+                between=keeping.within(t),
             )
             if scheduler and some.ends_round:
-                scheduler.step()
+                _turn(scheduler, 1)
             seconds = (time.perf_counter() - start) / len(members)
             for member, last, stage, outcome in zip(members, good, stages, outcomes, strict=True):
                 if stage:
                     _note(member, last, stage, outcome, seconds)
             t, start = t + 1, time.perf_counter()
+            if not members[0].error:
+                keeping.leave(t)
+
+
+def _turn(scheduler: LRScheduler, rounds: int) -> None:
+    """So many rounds further."""
+    with warnings.catch_warnings():  # that the optimiser must step first: it has, perhaps in a
+        warnings.simplefilter("ignore", UserWarning)  # process before this one
+        for _ in range(rounds):
+            scheduler.step()
 
 
 def _note(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,11 +20,22 @@ from .network import Network, is_wide
 from .objectives import Objective
 from .presenting import Chunk, Presentation, Table, at
 from .replaying import Replay
-from .seeding import isolated
+from .seeding import isolated, random_states, set_random_states
 from .stacking import Stack
 from .trees import joined
 
-__all__ = ["LastGood", "Trainer"]
+__all__ = ["Halfway", "LastGood", "Trainer"]
+
+_STEPS_AT_ONCE = 4  # on a CPU, where steps may be slow, and somebody waits for a word between them
+
+
+@dataclass(frozen=True, eq=False)
+class Halfway:
+    """How far a round is, between two steps."""
+
+    step: int  # taken
+    losses: Tensor  # (step, E, 2)
+    random: dict[str, Tensor]  # the state of torch's generators, which dropout draws from
 
 
 class Trainer:
@@ -64,6 +77,8 @@ class Trainer:
         generators: Sequence[Generator],
         augment: Augmentation | None = None,
         images_per_row: int = 1,
+        since: Halfway | None = None,  # the round goes on from there
+        between: Callable[[Callable[[], Halfway]], None] | None = None,  # called now and then
     ) -> list[tuple[float, float] | TrainingError]:
         """Present every row of the tables once; each member's means of ℓ_g and λℓ_f, or its end.
 
@@ -83,16 +98,20 @@ class Trainer:
         )
         objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
         self._uneven = len(set(presentation.steps) - {0}) > 1
-        losses, rows = [], []
+        losses = [since.losses.to(device)] if since else []
+        at_once = _STEPS_AT_ONCE if between and device.type == "cpu" else None
         self._stack.train()
         try:
             with isolated(generators[0]):
-                for chunk in presentation:
+                if since:
+                    set_random_states(since.random)
+                for chunk in presentation.chunks(since.step if since else 0, at_once):
                     losses.append(self._run(objective, chunk))
-                    rows.append((chunk.share > 0).sum(2))
+                    if between:
+                        between(partial(_halfway, losses))
         finally:
             self._stack.eval()
-        return self._outcomes(torch.cat(losses), torch.cat(rows), presentation.steps)
+        return self._outcomes(torch.cat(losses), presentation.rows, presentation.steps)
 
     def _run(self, objective: Objective, chunk: Chunk) -> Tensor:  # (steps, E, 2)
         groups = self.optimizer.param_groups
@@ -195,6 +214,11 @@ class Trainer:
                 if still or (isinstance(value, Tensor) and value.device != device):
                     return f"{type(self.optimizer).__name__} keeps {name!r} off the device"
         return ""
+
+
+def _halfway(losses: list[Tensor]) -> Halfway:
+    so_far = torch.cat(losses)
+    return Halfway(len(so_far), so_far, random_states())
 
 
 def _lay_out(network: Network, layout: torch.memory_format) -> None:
