@@ -1,0 +1,58 @@
+"""The site: these markdown pages as they are, with what they link to and the API beside them.
+
+Furo and not the pydata theme: fifteen pages without folders need one list of them beside the text,
+and Furo's wide tables scroll in a box of their own.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "site_extensions"))
+
+from deep_oversampling import __version__ as release  # noqa: E402, F401  Sphinx reads it
+
+project = "deep-oversampling"
+author = "The deep-oversampling authors"
+project_copyright = author
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.linkcode",
+    "source_pages",  # files outside docs/ that a page links to, and all modules, as pages
+    "command_line",  # the commands of `dos`, from the program itself
+    "argument_comments",  # the shapes beside the arguments
+]
+exclude_patterns = ["_build", "site_extensions"]
+myst_heading_anchors = 3  # readings.md#r5, as on GitHub
+suppress_warnings = ["toc.empty_glob"]  # results.md is generated, and may not be there yet
+nitpicky = True
+nitpick_ignore_regex = [
+    # Other projects' names: their inventories are not at hand where the network is not.
+    (r"py:.*", r"(?!deep_oversampling).*"),
+    # Ours that the API leaves out: what a user's code need not name.
+    (r"py:.*", r"deep_oversampling\.(history\.Spread|stages\..*|selection\..*)"),
+]
+
+default_role = "py:obj"  # `Samples` in a docstring
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True  # optimizer=sgd, as it is written
+autodoc_use_type_comments = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 70
+python_trailing_comma_in_multi_line_signatures = False
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = "deep-oversampling"
+html_static_path = ["site_extensions/site.css"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#2f6db5", "color-brand-content": "#2f6db5"},
+    "dark_css_variables": {"color-brand-primary": "#8ab8ee", "color-brand-content": "#8ab8ee"},
+}
+
+from source_pages import source_of as linkcode_resolve  # noqa: E402, F401
