@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "site_extensions"))
 
-from deep_oversampling import __version__ as release  # noqa: E402, F401  Sphinx reads it
+from deep_oversampling import __version__ as release  # noqa: F401  Sphinx reads it
 
 project = "deep-oversampling"
 author = "The deep-oversampling authors"
@@ -25,13 +25,10 @@ extensions = [
 ]
 exclude_patterns = ["_build", "site_extensions"]
 myst_heading_anchors = 3  # readings.md#r5, as on GitHub
-suppress_warnings = ["toc.empty_glob"]  # results.md is generated, and may not be there yet
 nitpicky = True
 nitpick_ignore_regex = [
     # Other projects' names: their inventories are not at hand where the network is not.
     (r"py:.*", r"(?!deep_oversampling).*"),
-    # Ours that the API leaves out: what a user's code need not name.
-    (r"py:.*", r"deep_oversampling\.(history\.Spread|stages\..*|selection\..*)"),
 ]
 
 default_role = "py:obj"  # `Samples` in a docstring

@@ -13,9 +13,10 @@ import inspect
 import io
 import textwrap
 import tokenize
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 
 def comments(thing: Any) -> list[tuple[str, str]]:
