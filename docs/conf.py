@@ -26,11 +26,14 @@ extensions = [
 ]
 exclude_patterns = ["_build", "site_extensions"]
 myst_heading_anchors = 3  # readings.md#r5, as on GitHub
+highlight_language = "text"  # what is to be typed is no Python
 nitpicky = True
 nitpick_ignore_regex = [
     # Other projects' names: their inventories are not at hand where the network is not.
     (r"py:.*", r"(?!deep_oversampling).*"),
 ]
+
+linkcheck_ignore = [r"code/.*"]  # pages of source_pages, which only the HTML has
 
 default_role = "py:obj"  # `Samples` in a docstring
 autodoc_member_order = "bysource"
