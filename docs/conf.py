@@ -39,6 +39,7 @@ default_role = "py:obj"  # `Samples` in a docstring
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True  # optimizer=sgd, as it is written
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "Loss", "Objective", "Progress")}
 autodoc_use_type_comments = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 70

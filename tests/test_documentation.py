@@ -98,6 +98,7 @@ def test_comments_beside_arguments_reach_the_api() -> None:
         ("fx", "(b, d)     f(x), carries the gradient"),
         ("v", "(b, K, d)  neighbours, constant"),
         ("w", "(b, K)     weights, 0 where padded"),
+        ("", "(b, K)"),
     ]
     assert dict(comments(Plan))["minority"] == "(n,)  bool"
     assert comments(len) == []
