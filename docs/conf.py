@@ -4,8 +4,12 @@ Furo and not the pydata theme: fifteen pages without folders need one list of th
 and Furo's wide tables scroll in a box of their own.
 """
 
+import re
 import sys
+from itertools import compress
 from pathlib import Path
+
+from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent / "site_extensions"))
 
@@ -58,3 +62,18 @@ html_theme_options = {
 }
 
 from source_pages import source_of as linkcode_resolve  # noqa: E402, F401
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", leave_out_missing)
+
+
+def leave_out_missing(app: Sphinx, page: str, source: list[str]) -> None:
+    """results.md is generated: a page of the contents that is not there is left out of them."""
+    if page == "index":
+        lines = source[0].splitlines()
+        there = (
+            not re.fullmatch("[a-z]+", one) or Path(app.srcdir, f"{one}.md").exists()
+            for one in lines
+        )
+        source[0] = "\n".join(compress(lines, there))
