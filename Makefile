@@ -1,8 +1,9 @@
-# make demo: see it work.  make test: lint, types, tests.  Both set up everything they need.
+# make demo: see it work.  make test: lint, types, tests.  make docs: the site, into docs/_build.
+# Each sets up everything it needs.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow results clean
+.PHONY: demo test test-slow results docs linkcheck clean
 
 demo: .venv/ready
 	$(BIN)/dos demo
@@ -19,6 +20,16 @@ test-slow: .venv/ready
 results: .venv/ready  # the page, from the trials that are stored
 	$(BIN)/dos reproduce --render --out results --page docs/results.md
 
+docs: .venv/ready-docs  # a warning is an error: a link that leads nowhere, a name that does not exist
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+
+linkcheck: .venv/ready-docs  # links that leave the site; needs the network
+	$(BIN)/sphinx-build -q -b linkcheck docs docs/_build/linkcheck
+
+.venv/ready-docs: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
@@ -26,4 +37,4 @@ results: .venv/ready  # the page, from the trials that are stored
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build

@@ -1,14 +1,27 @@
-"""Every Python snippet of the README and the documentation runs."""
+"""The documentation holds: snippets run, commands and names exist, links lead somewhere.
+
+That the site can be built from it, and that its links hold there too, is for `make docs`.
+"""
 
 import re
+import runpy
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+import deep_oversampling
+from deep_oversampling import Plan, cli, data, rivals
+from deep_oversampling.losses import weighted_errors
 from picture_files import folder_of
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG"))]
+PAGES += sorted(DOCS.glob("*.md"))
 SNIPPETS = [
     pytest.param(code, id=f"{page.name}-{i}")
     for page in PAGES
@@ -32,3 +45,60 @@ def test_readme_has_snippets() -> None:
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What can be typed after ``dos``."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words, command
+    for name, one in (inner or {}).items():
+        yield from commands(one, (*words, name))
+
+
+COMMANDS = dict(commands(typer.main.get_command(cli.app)))
+BLOCKS = re.compile(r"^```.*?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+TO_COME = {"train", "evaluate", "predict", "report", "export", "info"} - {c[0] for c in COMMANDS}
+TYPED = [
+    pytest.param(line, id=f"{page.name}: {line[:50]}")
+    for page in PAGES
+    for block in BLOCKS.findall(page.read_text())
+    for line in block.splitlines()
+    if line.startswith("dos ")
+]
+
+
+@pytest.mark.parametrize("line", TYPED)
+def test_what_is_to_be_typed_exists(line: str) -> None:
+    words = tuple(shlex.split(line, comments=True))[1:]
+    if words[0] in TO_COME:
+        pytest.skip("the command is not there yet")
+    named = [names for names in COMMANDS if words[: len(names)] == names]
+    assert named, f"no command of that name: {line}"
+    options = {option for one in COMMANDS[named[0]].params for option in one.opts}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options
+
+
+def test_every_command_is_on_its_page() -> None:
+    page = (DOCS / "commands.md").read_text()
+    for words in COMMANDS:
+        assert re.search(rf"`(dos )?{words[-1]}`|`dos {' '.join(words)}`", page), words
+
+
+@pytest.mark.parametrize("package", [deep_oversampling, data, rivals], ids=lambda p: p.__name__)
+def test_every_public_name_is_in_the_api(package: Any) -> None:
+    page = (DOCS / "api.md").read_text()
+    listed = set(re.findall(r"\.\. auto\w+:: (\w+)\n", page)) | set(re.findall(r"`(\w+)`", page))
+    assert set(package.__all__) <= listed
+
+
+def test_comments_beside_arguments_reach_the_api() -> None:
+    comments = runpy.run_path(str(DOCS / "site_extensions" / "argument_comments.py"))["comments"]
+    assert comments(weighted_errors) == [
+        ("fx", "(b, d)     f(x), carries the gradient"),
+        ("v", "(b, K, d)  neighbours, constant"),
+        ("w", "(b, K)     weights, 0 where padded"),
+        ("", "(b, K)"),
+    ]
+    assert dict(comments(Plan))["minority"] == "(n,)  bool"
+    assert comments(len) == []

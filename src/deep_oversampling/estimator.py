@@ -68,7 +68,7 @@ class DOSClassifier(
     more than one. ``loss`` makes a loss from the class counts that stands in for the
     cross-entropy: ``loss=rivals.ldam``.
 
-    After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in the order of classes_), ``histories_`` and
+    After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in that order), ``histories_`` and
     ``networks_`` of the ensemble, ``history_`` and ``network_`` of its first, ``candidates_`` for
     k (the best first; none unless it is "auto"), ``input_shape_`` and ``input_dtype_`` of a sample,
     ``n_features_in_`` (the second axis of X) and ``feature_names_in_`` where X has column names.
