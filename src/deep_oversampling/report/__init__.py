@@ -1,5 +1,6 @@
 """A run told on one self-contained HTML page."""
 
+from .page import write_report
 from .storing import load_story, save_story
 from .story import Mistake, Moment, OverSampled, Story
 
@@ -10,4 +11,5 @@ __all__ = [
     "Story",
     "load_story",
     "save_story",
+    "write_report",
 ]

@@ -1,0 +1,82 @@
+// Heat maps of shares: numbers and names where there is room, else on touch or by arrow keys.
+
+function drawConfusion(into, list) {
+  const { order, counts, pairs } = data.confusion;
+  const n = order.length;
+  const named = n <= 15;
+  for (const method of data.methods) {
+    const count = (row, column) => counts[method][order[row] * n + order[column]];
+    const sums = order.map((_, row) => order.reduce((sum, _, column) => sum + count(row, column), 0));
+    const share = (row, column) => (sums[row] ? count(row, column) / sums[row] : 0);
+    const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `Confusion matrix of ${NAMES[method]}, ${n} classes; arrow keys read the cells` });
+    into.append(el("figure", {}, el("figcaption", {}, el("b", {}, dot(method), NAMES[method])), canvas));
+    let side = 1;
+    let left = 0;
+    let at = null;
+    const draw = onCanvas(canvas, named ? 0.86 : 1, (context, width, height) => {
+      left = named ? Math.min(84, width * 0.2) : 0;
+      const top = named ? height - 44 : height;
+      side = Math.min((width - left) / n, top / n);
+      context.font = `${Math.max(9, Math.min(12, side * 0.36))}px system-ui, sans-serif`;
+      context.textBaseline = "middle";
+      for (let row = 0; row < n; row++) {
+        for (let column = 0; column < n; column++) {
+          const value = share(row, column);
+          context.globalAlpha = value ? 0.08 + 0.92 * value : 1;
+          context.fillStyle = value ? colour("dos") : colour("card");
+          const gap = n <= 40 ? 1 : 0;
+          context.fillRect(left + column * side, row * side, side - gap, side - gap);
+          context.globalAlpha = 1;
+          if (named && count(row, column)) {
+            context.fillStyle = value > 0.55 ? colour("card") : colour("ink");
+            context.textAlign = "center";
+            context.fillText(short(whole(count(row, column)), 6), left + (column + 0.5) * side, (row + 0.5) * side);
+          }
+        }
+        if (!named) continue;
+        context.fillStyle = colour(rare.has(order[row]) ? "rare" : "ink");
+        context.textAlign = "right";
+        context.fillText(short(data.classes[order[row]], 10), left - 6, (row + 0.5) * side);
+        context.textAlign = "center";
+        context.fillText(short(data.classes[order[row]], Math.max(2, Math.floor(side / 6.5))), left + (row + 0.5) * side, n * side + 12);
+      }
+      context.strokeStyle = colour("line");
+      context.strokeRect(left, 0, n * side, n * side);
+      if (at) {
+        context.strokeStyle = colour("rare");
+        context.lineWidth = 2;
+        context.strokeRect(left + at[1] * side, at[0] * side, side, side);
+      }
+    });
+    const tell = (x, y) => {
+      const [row, column] = at;
+      const percent = (100 * share(row, column)).toFixed(1);
+      showTip(`${short(data.classes[order[row]], 40)}\n→ ${short(data.classes[order[column]], 40)}\n${whole(count(row, column))} of ${whole(sums[row])}, ${percent} %`, x, y);
+    };
+    const leave = () => { at = null; hideTip(); draw(); };
+    canvas.addEventListener("pointermove", (event) => {
+      const box = canvas.getBoundingClientRect();
+      const [column, row] = [event.clientX - box.left - left, event.clientY - box.top].map((v) => Math.floor(v / side));
+      if (row < 0 || column < 0 || row >= n || column >= n) { leave(); return; }
+      at = [row, column];
+      draw();
+      tell(event.clientX, event.clientY);
+    });
+    canvas.addEventListener("pointerleave", leave);
+    canvas.addEventListener("blur", leave);
+    canvas.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      at = at ? at.map((v, i) => Math.max(0, Math.min(n - 1, v + step[i]))) : [0, 0];
+      draw();
+      const box = canvas.getBoundingClientRect();
+      tell(box.left + left + at[1] * side, box.top + at[0] * side);
+    });
+  }
+  if (!pairs.length) { list.parentElement.hidden = true; return; }
+  list.append(el("table", {}, el("caption", { class: "hidden" }, "The pairs confused most"),
+    el("thead", {}, el("tr", {}, ["class", "taken for", ...data.methods.map((m) => NAMES[m])].map((t) => el("th", { scope: "col" }, t)))),
+    el("tbody", {}, pairs.map(([j, i]) => el("tr", {}, el("th", { scope: "row" }, className(j)), el("td", {}, className(i)),
+      data.methods.map((method) => el("td", {}, whole(counts[method][j * n + i]))))))));
+}
