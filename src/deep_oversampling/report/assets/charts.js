@@ -85,11 +85,11 @@ function drawCounts(into) {
   const step = width / order.length;
   const bar = (j, i, value, opacity) => svg("rect", { class: "fill dos", "fill-opacity": opacity, stroke: "none",
     x: i * step, width: Math.max(0.5, step * 0.85), y: height - (height * value) / most, height: (height * value) / most });
-  into.append(svg("svg", { viewBox: `0 0 ${width} ${height + 12}`, role: "img", "aria-label": "Samples of each class, frequent classes first, before and after over-sampling" },
+  into.append(svg("svg", { class: "columns", viewBox: `0 0 ${width} ${height + 12}`, preserveAspectRatio: "none", role: "img", "aria-label": "Samples of each class, frequent classes first, before and after over-sampling" },
     order.map((j, i) => svg("g", { onpointermove: (event) => showTip(about(j), event.clientX, event.clientY), onpointerleave: hideTip },
       svg("rect", { x: i * step, width: step, y: 0, height: height + 12, fill: "transparent", stroke: "none" }),
       bar(j, i, after[j], 0.32), bar(j, i, before[j], 1),
-      rare.has(j) ? svg("circle", { cx: i * step + step * 0.42, cy: height + 7, r: Math.min(3, step * 0.35), style: "fill:var(--rare)" }) : null))), legend);
+      rare.has(j) ? svg("rect", { x: i * step, width: step * 0.85, y: height + 5, height: 5, style: "fill:var(--rare)" }) : null))), legend);
 }
 
 function drawCurves(into, select) {

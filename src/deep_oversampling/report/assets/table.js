@@ -2,16 +2,15 @@
 
 function drawTable(into, choice) {
   let measure = "f1";
-  let sorted = { column: 1, down: false };
   const shown = data.methods.length === 2 ? [...data.methods, "difference"] : data.methods;
   const estimate = (kind) => data.scores[measure][kind];
   const columns = [
     { title: "class", value: (j) => data.classes[j] },
+    ...shown.map((kind) => ({ title: NAMES[kind], kind, value: (j) => estimate(kind).value[j] })),
     { title: "training", value: (j) => data.counts.before[j] },
     { title: "validation", value: (j) => data.validation[j] },
-    ...shown.map((kind) => ({ title: NAMES[kind], kind, value: (j) => estimate(kind).value[j] })),
   ];
-  const plot = columns.length;
+  let sorted = { column: columns.length - 2, down: false }; // the rarest first
 
   // both intervals on a line from 0 to 1
   function range(j) {
@@ -42,7 +41,7 @@ function drawTable(into, choice) {
     const heads = columns.map((column, i) => {
       const own = i === sorted.column;
       const arrow = own ? (sorted.down ? " ↓" : " ↑") : "";
-      const sort = () => { sorted = { column: i, down: own ? !sorted.down : i > 2 }; draw(i); };
+      const sort = () => { sorted = { column: i, down: own ? !sorted.down : Boolean(column.kind) }; draw(i); };
       return el("th", { scope: "col", "aria-sort": own ? (sorted.down ? "descending" : "ascending") : "none" },
         el("button", { type: "button", onclick: sort }, column.kind && column.kind !== "difference" ? dot(column.kind) : "", column.title + arrow));
     });
@@ -53,7 +52,7 @@ function drawTable(into, choice) {
       columns.slice(1).map((column) => cell(column, j)), el("td", {}, range(j))));
     into.replaceChildren(el("table", {}, el("caption", { class: "hidden" }, `${MEASURES[measure]} of every class`),
       el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows)));
-    if (focus !== undefined && focus < plot) into.querySelectorAll("thead button")[focus].focus();
+    if (focus !== undefined) into.querySelectorAll("thead button")[focus].focus();
   }
   for (const [name, title] of Object.entries(MEASURES)) {
     const choose = (event) => {
