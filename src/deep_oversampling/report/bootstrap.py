@@ -103,6 +103,7 @@ def _rankings(labels: Labels, p: Floats) -> list[tuple[Any, Any] | None]:
     """Per class two sparse matrices (thresholds, t): who passes between one threshold and the
     next, and which of them belong to the class. Only thresholds that gain a hit matter."""
     found: list[tuple[Any, Any] | None] = []
+    ones = np.ones(len(labels), np.float32)  # of all matrices
     for j in range(p.shape[1]):
         order = np.argsort(-p[:, j], kind="stable").astype(np.int32)
         scores, hit = p[order, j], labels[order] == j
@@ -113,10 +114,13 @@ def _rankings(labels: Labels, p: Floats) -> list[tuple[Any, Any] | None]:
         if not ends.size:
             found.append(None)
             continue
-        shape, pointers = (len(ends), len(labels)), np.append(0, ends).astype(np.int32)
-        order, hit = order[: ends[-1]], hit[: ends[-1]].astype(np.float32)
-        everyone = csr_array((np.ones(len(order), np.float32), order, pointers), shape=shape)
-        found.append((everyone, csr_array((hit, order, pointers), shape=shape)))
+        hits, shape = np.cumsum(hit)[ends - 1], (len(ends), len(labels))
+        rows = (order[: ends[-1]], ends), (order[hit], hits)  # everyone, and those of the class
+        everyone, own = (
+            csr_array((ones[: len(who)], who, np.append(0, until).astype(np.int32)), shape=shape)
+            for who, until in rows
+        )
+        found.append((everyone, own))
     return found
 
 

@@ -22,7 +22,8 @@ def confusion_matrix(labels: NDArray[np.int64], predicted: NDArray[np.int64], n:
 
 
 def confusion(story: Story) -> dict[str, Any]:
-    """Counts of each method row by row, the order to show them in, and the worst pairs."""
+    """Of each method the cells that are not empty, j · n + i for class j taken for i, and their
+    counts; the order of classes to show them in, and the worst pairs."""
     n = len(story.classes)
     matrices = {
         method: confusion_matrix(story.labels, story.probabilities[method].argmax(1), n)
@@ -34,6 +35,12 @@ def confusion(story: Story) -> dict[str, Any]:
     pairs = [(int(c // n), int(c % n)) for c in worst if wrong.flat[c] > 0]
     return {
         "order": by_frequency(story),
-        "counts": {method: matrix.ravel().tolist() for method, matrix in matrices.items()},
+        "methods": {
+            method: {
+                "cells": np.flatnonzero(matrix).tolist(),
+                "counts": matrix[matrix > 0].tolist(),
+            }
+            for method, matrix in matrices.items()
+        },
         "pairs": pairs,
     }

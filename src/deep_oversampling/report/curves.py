@@ -12,7 +12,7 @@ from .story import Story
 
 __all__ = ["average_curve", "curve", "curves", "thin"]
 
-_POINTS = 200  # of a curve, at most
+_POINTS, _ALL_POINTS = 200, 40_000  # of a curve, and of all of them, about: half a megabyte
 _GRID = np.linspace(0, 1, 101)  # recall at which curves are averaged
 
 Floats = NDArray[np.floating[Any]]
@@ -48,6 +48,7 @@ def average_curve(found: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 def curves(story: Story) -> dict[str, Any]:
     """method -> a curve per class (None: no sample), and the mean over the rare classes."""
     n = len(story.classes)
+    most = max(20, min(_POINTS, _ALL_POINTS // (n * len(story.probabilities))))
     found: dict[str, Any] = {}
     for method in (m for m in METHODS if m in story.probabilities):
         p = story.probabilities[method]
@@ -56,7 +57,7 @@ def curves(story: Story) -> dict[str, Any]:
         }
         rare = [whole[j] for j in story.minority if j in whole]
         found[method] = {
-            "classes": [_lists(thin(*whole[j])) if j in whole else None for j in range(n)],
+            "classes": [_lists(thin(*whole[j], most)) if j in whole else None for j in range(n)],
             "rare": _lists(average_curve(rare)) if rare else None,
         }
     return found

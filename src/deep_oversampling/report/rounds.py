@@ -17,8 +17,8 @@ def rounds(story: Story) -> list[dict[str, Any]]:
     charts = [
         ("Classifier loss", "mean ℓ_g of a round", _losses(story, "classifier_loss")),
         ("Embedding loss", "mean λℓ_f of a round, DOS only", _losses(story, "embedding_loss")),
-        ("Variance within classes", "lower is more compact", _spreads(story, "within")),
-        ("Class separation", "variance between over within classes", _spreads(story, "ratio")),
+        ("Variance within classes", "grows with the embedding’s scale", _spreads(story, "within")),
+        ("Class separation", "between over within, free of scale", _spreads(story, "ratio")),
         ("Validation F1", "mean over classes", _validation(story)),
     ]
     return [

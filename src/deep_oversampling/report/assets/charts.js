@@ -83,7 +83,7 @@ function drawCounts(into) {
   // too many for names: the shape of the tail, names on touch
   const [width, height] = [1000, 260];
   const step = width / order.length;
-  const bar = (j, i, value, opacity) => svg("rect", { class: "fill dos", "fill-opacity": opacity, stroke: "none",
+  const bar = (j, i, value, opacity) => svg("rect", { class: "fill dos", "fill-opacity": opacity, style: "stroke:none",
     x: i * step, width: Math.max(0.5, step * 0.85), y: height - (height * value) / most, height: (height * value) / most });
   into.append(svg("svg", { class: "columns", viewBox: `0 0 ${width} ${height + 12}`, preserveAspectRatio: "none", role: "img", "aria-label": "Samples of each class, frequent classes first, before and after over-sampling" },
     order.map((j, i) => svg("g", { onpointermove: (event) => showTip(about(j), event.clientX, event.clientY), onpointerleave: hideTip },

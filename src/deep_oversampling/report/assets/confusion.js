@@ -1,14 +1,17 @@
 // Heat maps of shares: numbers and names where there is room, else on touch or by arrow keys.
 
 function drawConfusion(into, list) {
-  const { order, counts, pairs } = data.confusion;
+  const { order, methods, pairs } = data.confusion;
   const n = order.length;
   const named = n <= 15;
   // a single sample is seen, but among 100 classes it is no snow
   const ink = (value) => (named ? 0.08 + 0.92 * value : 0.02 + 0.98 * value ** 0.7);
+  const place = new Map(order.map((j, row) => [j, row]));
+  const found = Object.fromEntries(data.methods.map((method) =>
+    [method, new Map(methods[method].cells.map((cell, i) => [cell, methods[method].counts[i]]))]));
   for (const method of data.methods) {
-    const count = (row, column) => counts[method][order[row] * n + order[column]];
-    const sums = order.map((_, row) => order.reduce((sum, _, column) => sum + count(row, column), 0));
+    const count = (row, column) => found[method].get(order[row] * n + order[column]) ?? 0;
+    const sums = order.map((j) => data.validation[j]);
     const share = (row, column) => (sums[row] ? count(row, column) / sums[row] : 0);
     const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `Confusion matrix of ${NAMES[method]}, ${n} classes; arrow keys read the cells` });
     into.append(el("figure", {}, el("figcaption", {}, el("b", {}, dot(method), NAMES[method])), canvas));
@@ -21,21 +24,23 @@ function drawConfusion(into, list) {
       side = Math.min((width - left) / n, top / n);
       context.font = `${Math.max(9, Math.min(12, side * 0.36))}px system-ui, sans-serif`;
       context.textBaseline = "middle";
-      for (let row = 0; row < n; row++) {
-        for (let column = 0; column < n; column++) {
-          const value = share(row, column);
-          context.globalAlpha = value ? ink(value) : 1;
-          context.fillStyle = value ? colour("dos") : colour("card");
-          const gap = n <= 40 ? 1 : 0;
-          context.fillRect(left + column * side, row * side, side - gap, side - gap);
-          context.globalAlpha = 1;
-          if (named && count(row, column)) {
-            context.fillStyle = value > 0.55 ? colour("card") : colour("ink");
-            context.textAlign = "center";
-            context.fillText(short(whole(count(row, column)), 6), left + (column + 0.5) * side, (row + 0.5) * side);
-          }
-        }
+      const [blue, card, black] = ["dos", "card", "ink"].map(colour);
+      const gap = n <= 40 ? 1 : 0;
+      context.fillStyle = card;
+      context.fillRect(left, 0, n * side, n * side);
+      context.textAlign = "center";
+      for (const [cell, times] of found[method]) {
+        const [row, column] = [place.get(Math.floor(cell / n)), place.get(cell % n)];
+        const value = share(row, column);
+        context.globalAlpha = ink(value);
+        context.fillStyle = blue;
+        context.fillRect(left + column * side, row * side, side - gap, side - gap);
+        context.globalAlpha = 1;
         if (!named) continue;
+        context.fillStyle = value > 0.55 ? card : black;
+        context.fillText(short(whole(times), 6), left + (column + 0.5) * side, (row + 0.5) * side);
+      }
+      for (let row = 0; named && row < n; row++) {
         context.fillStyle = colour(rare.has(order[row]) ? "rare" : "ink");
         context.textAlign = "right";
         context.fillText(short(data.classes[order[row]], 10), left - 6, (row + 0.5) * side);
@@ -80,5 +85,5 @@ function drawConfusion(into, list) {
   list.append(el("table", {}, el("caption", { class: "hidden" }, "The pairs confused most"),
     el("thead", {}, el("tr", {}, ["class", "taken for", ...data.methods.map((m) => NAMES[m])].map((t) => el("th", { scope: "col" }, t)))),
     el("tbody", {}, pairs.map(([j, i]) => el("tr", {}, el("th", { scope: "row" }, className(j)), el("td", {}, className(i)),
-      data.methods.map((method) => el("td", {}, whole(counts[method][j * n + i]))))))));
+      data.methods.map((method) => el("td", {}, whole(found[method].get(j * n + i) ?? 0))))))));
 }

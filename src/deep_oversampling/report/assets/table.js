@@ -45,11 +45,14 @@ function drawTable(into, choice) {
       return el("th", { scope: "col", "aria-sort": own ? (sorted.down ? "descending" : "ascending") : "none" },
         el("button", { type: "button", onclick: sort }, column.kind && column.kind !== "difference" ? dot(column.kind) : "", column.title + arrow));
     });
-    heads.push(el("th", { scope: "col" }, "0 to 1"));
+    const before = shown.length + 1; // the columns that stand before the picture of them
+    heads.splice(before, 0, el("th", { scope: "col", class: "picture" }, el("span", {}, "0"), el("span", {}, "1")));
     const order = data.classes.map((_, j) => j).sort(compare);
-    const rows = order.map((j) => el("tr", {},
-      el("th", { scope: "row" }, className(j), rare.has(j) ? el("small", { class: "rare" }, " rare") : ""),
-      columns.slice(1).map((column) => cell(column, j)), el("td", {}, range(j))));
+    const rows = order.map((j) => {
+      const cells = columns.slice(1).map((column) => cell(column, j));
+      cells.splice(before - 1, 0, el("td", { class: "picture" }, range(j)));
+      return el("tr", {}, el("th", { scope: "row" }, className(j), rare.has(j) ? el("small", { class: "rare" }, " rare") : ""), cells);
+    });
     into.replaceChildren(el("table", {}, el("caption", { class: "hidden" }, `${MEASURES[measure]} of every class`),
       el("thead", {}, el("tr", {}, heads)), el("tbody", {}, rows)));
     if (focus !== undefined) into.querySelectorAll("thead button")[focus].focus();
