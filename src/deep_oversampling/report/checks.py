@@ -12,6 +12,7 @@ from .story import Story
 __all__ = ["METHODS", "check_story"]
 
 METHODS = ("plain", "dos")  # as they stand beside each other
+_ROUNDING = 1e-3  # of half precision
 _ROUND, _SPREAD = {"task", "classifier_loss", "embedding_loss"}, {"within", "between"}
 
 
@@ -57,7 +58,7 @@ def _check_probabilities(story: Story, t: int, n: int) -> None:
     _must("dos" in story.probabilities, "probabilities must have those of dos", "none")
     for method, p in story.probabilities.items():
         _must(p.shape == (t, n), f"probabilities of {method} must have shape {(t, n)}", p.shape)
-        fits = bool(np.isfinite(p).all()) and p.min() >= 0 and p.max() <= 1 + 1e-4
+        fits = bool(np.isfinite(p).all()) and p.min() >= 0 and p.max() <= 1 + _ROUNDING
         _must(fits, f"probabilities of {method} must be finite, 0 to 1", "others")
 
 
@@ -79,7 +80,7 @@ def _check_pictures(story: Story, n: int) -> None:
         _classes("labels of over_sampled", np.asarray([one.label]), n)
         for image, name, weight in ((one.image, one.name, one.weight), *one.neighbours):
             _picture(image, name)
-            _must(0 <= weight <= 1, "a weight must be between 0 and 1", weight)
+            _must(0 <= weight <= 1 + _ROUNDING, "a weight must be between 0 and 1", weight)
     for mistakes in story.mistakes.values():
         for mistake in mistakes:
             _classes("labels of mistakes", np.asarray([mistake.label, mistake.predicted]), n)

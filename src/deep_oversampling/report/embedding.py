@@ -13,7 +13,7 @@ from .story import Story
 __all__ = ["embedding"]
 
 _WIDTH, _HEIGHT = 1200, 900  # the box that all moments share
-_FAR = 0.2  # percent of the points at each side that may lie on the edge: outliers leave no room
+_FAR, _ROOM = 0.5, 0.2  # a far percent of the points gets this much room, or lies on the edge
 _POINTS, _MOMENTS = 40_000, 30  # of all moments together, about half a megabyte; and moments
 
 
@@ -29,6 +29,9 @@ def embedding(story: Story) -> dict[str, Any] | None:
     rows = _rows(story, _POINTS // len(chosen))
     points = np.stack([story.moments[i].points[rows] for i in chosen]).astype(np.float64)
     low, high = np.percentile(points, [_FAR, 100 - _FAR], axis=(0, 1))
+    room = _ROOM * (high - low)
+    low = np.maximum(low - room, points.min((0, 1)))
+    high = np.minimum(high + room, points.max((0, 1)))
     box = np.array([_WIDTH, _HEIGHT])
     scale = min(box / np.maximum(high - low, 1e-12))  # one for both, so distances are true
     placed = np.clip((points - (low + high) / 2) * scale + box / 2, 0, box)

@@ -93,6 +93,6 @@ function drawEmbedding(section) {
   }
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", `Embeddings of ${labels.length} validation samples in two dimensions`);
-  section.querySelector(".note").textContent = `Validation samples in two dimensions, by one projection for all moments; rare classes are drawn larger${of > labels.length ? `. ${whole(labels.length)} of ${whole(of)} samples are shown` : ""}.`;
+  section.querySelector(".note").textContent = `Validation samples in two dimensions, by one projection for all moments; rare classes are drawn larger, outliers on the edge${of > labels.length ? `. ${whole(labels.length)} of ${whole(of)} samples are shown` : ""}.`;
   move(0);
 }
