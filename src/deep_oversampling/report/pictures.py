@@ -67,11 +67,12 @@ def _over_sampled(story: Story, one: OverSampled) -> str:
     if rest:
         weight = number(sum(member[2] for member in rest))
         cells += f'<li class="rest">{len(rest)} more<br>{weight}</li>'
-    mix = f'<ul class="cards">{cells}</ul>' if cells else '<p class="note">no neighbours</p>'
+    plus = '<span class="plus" aria-hidden="true">+</span>'
+    mix = f'{plus}<ul class="cards">{cells}</ul>' if cells else ""  # none: the sample alone
     return (
         f'<div class="mix"><span class="name"><bdi>{escape(story.classes[one.label])}</bdi></span>'
         f'<ul class="cards own">{_member(one.image, one.name, one.weight)}</ul>'
-        f'<span class="plus" aria-hidden="true">+</span>{mix}</div>'
+        f"{mix}</div>"
     )
 
 

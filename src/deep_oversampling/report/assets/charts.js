@@ -94,7 +94,7 @@ function drawCounts(into) {
 
 function drawCurves(into, select) {
   const choices = [];
-  if (data.minority.length) choices.push(["rare", `rare classes, mean of ${data.minority.length}`]);
+  if (data.minority.length > 1) choices.push(["rare", `rare classes, mean of ${data.minority.length}`]);
   data.counts.order.slice().reverse().forEach((j) => choices.push([String(j), data.classes[j] + (rare.has(j) ? " (rare)" : "")]));
   choices.forEach(([value, text]) => select.append(el("option", { value }, short(text, 60))));
   const draw = () => {

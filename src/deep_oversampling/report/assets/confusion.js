@@ -1,5 +1,12 @@
 // Heat maps of shares: numbers and names where there is room, else on touch or by arrow keys.
 
+// As much of a name as fits.
+function fitted(context, text, width) {
+  let most = Math.min(24, Array.from(text).length);
+  while (most > 1 && context.measureText(short(text, most)).width > width) most--;
+  return short(text, most);
+}
+
 function drawConfusion(into, list) {
   const { order, methods, pairs } = data.confusion;
   const n = order.length;
@@ -43,9 +50,9 @@ function drawConfusion(into, list) {
       for (let row = 0; named && row < n; row++) {
         context.fillStyle = colour(rare.has(order[row]) ? "rare" : "ink");
         context.textAlign = "right";
-        context.fillText(short(data.classes[order[row]], 10), left - 6, (row + 0.5) * side);
+        context.fillText(fitted(context, data.classes[order[row]], left - 8), left - 6, (row + 0.5) * side);
         context.textAlign = "center";
-        context.fillText(short(data.classes[order[row]], Math.max(2, Math.floor(side / 6.5))), left + (row + 0.5) * side, n * side + 12);
+        context.fillText(fitted(context, data.classes[order[row]], side - 4), left + (row + 0.5) * side, n * side + 12);
       }
       context.strokeStyle = colour("line");
       context.strokeRect(left, 0, n * side, n * side);
