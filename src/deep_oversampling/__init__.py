@@ -10,6 +10,8 @@ from .history import History
 from .metrics import Report, measure
 from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
+from .objectives import dos_loss
+from .oversampling import MicroClusters, oversample
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
 from .samples import Samples
@@ -25,6 +27,7 @@ __all__ = [
     "History",
     "InTurn",
     "InputError",
+    "MicroClusters",
     "MirrorAndTurn",
     "Network",
     "Normalize",
@@ -34,6 +37,7 @@ __all__ = [
     "TrainingError",
     "Turn",
     "View",
+    "dos_loss",
     "embed",
     "fit",
     "fit_many",
@@ -43,6 +47,7 @@ __all__ = [
     "logistic_probe",
     "measure",
     "mlp",
+    "oversample",
     "predict",
     "resnet32",
     "save_weights",

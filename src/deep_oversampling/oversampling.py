@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Generator, Tensor
@@ -32,10 +33,34 @@ class MicroClusters:
         """The same targets for changed copies of the samples."""
         return replace(self, x=x)
 
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> MicroClusters:
+        return MicroClusters(*(one.to(device, non_blocking=non_blocking) for one in self._tensors))
+
+    def pin_memory(self) -> MicroClusters:  # DataLoader(pin_memory=True) asks for it
+        return MicroClusters(*(one.pin_memory() for one in self._tensors))
+
+    @property
+    def _tensors(self) -> list[Tensor]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @classmethod
+    def joined(cls, parts: Sequence[MicroClusters]) -> MicroClusters:
+        """Several batches of one table as one: the collate_fn of a DataLoader."""
+        if len(parts) == 1:
+            return parts[0]
+        x, y, v, w, mask = map(torch.cat, zip(*(part._tensors for part in parts), strict=True))
+        crowded = torch.cat([torch.arange(len(part.y)) < len(part.v) for part in parts])
+        order = crowded.long().argsort(descending=True, stable=True).to(x.device)
+        return cls(x[order], y[order], v, w, mask)  # the rows with neighbours stay the first
+
 
 @dataclass(frozen=True, eq=False)
 class Overloaded:
-    """𝒵′ as an index table: no sample and no embedding is copied r times."""
+    """𝒵′ as an index table: no sample and no embedding is copied r times.
+
+    It is a dataset for a loop of one's own as well, drawn anew in every epoch:
+    ``DataLoader(z, batch_size=60, shuffle=True, collate_fn=MicroClusters.joined)``.
+    """
 
     samples: Samples
     v: Tensor  # (m, d)       embeddings of the round, constant
@@ -48,7 +73,8 @@ class Overloaded:
     def __len__(self) -> int:
         return len(self.anchor)
 
-    def __getitem__(self, rows: Tensor) -> MicroClusters:  # (…, b)
+    def __getitem__(self, rows: Tensor | int) -> MicroClusters:  # (…, b), or a batch of one
+        rows = rows if isinstance(rows, Tensor) else torch.tensor([range(len(self))[rows]])
         i = self.anchor[rows]
         first, head = rows[..., : self.heads], i[..., : self.heads]
         return MicroClusters(
@@ -58,6 +84,13 @@ class Overloaded:
             w=self.w[first][..., 1:] / self.variance,
             mask=self.neighborhoods.mask[head][..., 1:],
         )
+
+    def __getitems__(self, rows: Sequence[int]) -> list[MicroClusters]:
+        """What a DataLoader asks for: a whole batch at once, the rows with neighbours first."""
+        found = torch.tensor(rows, device=self.anchor.device)
+        crowded = self.neighborhoods.mask[self.anchor[found], 1:].any(1)
+        found = torch.cat([found[crowded], found[~crowded]])
+        return [replace(self, heads=int(crowded.sum()))[found]]
 
     @property
     def has_neighbours(self) -> Tensor:  # (rows,)
