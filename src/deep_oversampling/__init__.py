@@ -1,6 +1,7 @@
 """Deep Over-sampling (DOS): train any neural classifier on imbalanced data."""
 
 from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
+from .callbacks import JSONLines, TensorBoard, several
 from .checkpoint import load_weights, save_weights
 from .engine import Engine
 from .errors import DOSError, InputError, TrainingError
@@ -15,6 +16,7 @@ from .oversampling import MicroClusters, oversample
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
 from .samples import Samples
+from .stopping import EarlyStopping
 from .views import View
 
 __version__ = "0.1.0"
@@ -23,10 +25,12 @@ __all__ = [
     "CropAndFlip",
     "DOSClassifier",
     "DOSError",
+    "EarlyStopping",
     "Engine",
     "History",
     "InTurn",
     "InputError",
+    "JSONLines",
     "MicroClusters",
     "MirrorAndTurn",
     "Network",
@@ -34,6 +38,7 @@ __all__ = [
     "Plan",
     "Report",
     "Samples",
+    "TensorBoard",
     "TrainingError",
     "Turn",
     "View",
@@ -51,4 +56,5 @@ __all__ = [
     "predict",
     "resnet32",
     "save_weights",
+    "several",
 ]

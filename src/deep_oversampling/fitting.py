@@ -24,6 +24,7 @@ from .plan import Plan
 from .samples import Samples
 from .seeding import streams
 from .stages import Judge, Member, Stage, sgd
+from .stopping import EarlyStopping, until_no_better
 from .together import how_many, train_together, why_in_turn
 
 __all__ = ["fit", "fit_many"]
@@ -46,7 +47,8 @@ def fit(
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
     augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
     validation: Samples | None = None,
-    on_round: Callable[[Round], None] | None = None,
+    stop: EarlyStopping | None = None,  # on validation; the best weights are kept
+    on_round: Callable[[Round], None] | None = None,  # JSONLines(path), several(…), …
     seed: int = 0,
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
     engine: Engine | None = None,  # default: Engine()
@@ -71,6 +73,7 @@ def fit(
         schedule=schedule,
         augment=augment,
         validation=validation,
+        stop=stop,
         on_round=None if on_round is None else lambda _, one: on_round(one),
         seeds=[seed],
         device=device,
@@ -98,6 +101,7 @@ def fit_many(
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
     augment: Augmentation | None = None,
     validation: Samples | None = None,
+    stop: EarlyStopping | None = None,  # each by itself
     on_round: Callable[[int, Round], None] | None = None,  # e, its round
     seeds: Sequence[int] | None = None,  # default: 0 … E-1
     device: torch.device | str | None = None,
@@ -146,6 +150,8 @@ def fit_many(
         own = moved[id(own)]
         check_outputs(network, own)
         check_augment(augment, own)
+        if stop:
+            stop.check(plan, validation)
         algorithm = partial(
             deep_over_sampling,
             network,
@@ -161,7 +167,7 @@ def fit_many(
         )
         judge = partial(_scores, data=validation, plan=plan) if validation else None
         report = partial(on_round, e) if on_round else None
-        makers.append(_maker(algorithm, network, own, seeds[e], judge, report))
+        makers.append(_maker(algorithm, network, own, seeds[e], judge, report, stop))
     if at_once is None:
         at_once = how_many(many, place)
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
@@ -186,6 +192,7 @@ def _maker(
     seed: int,
     judge: Judge | None,
     on_round: Callable[[Round], None] | None,
+    stop: EarlyStopping | None,
 ) -> Callable[[], Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
     tensors = [*network.parameters(), *network.buffers()]
@@ -198,7 +205,8 @@ def _maker(
         rng, history = streams(seed), History()
 
         def stages() -> Iterator[Stage]:
-            yield from algorithm(rng=rng)
+            made = algorithm(rng=rng)
+            yield from until_no_better(made, network, history, stop) if stop else made
             history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
 
         return Member(network, stages(), rng, judge, on_round, history)

@@ -22,7 +22,7 @@ from .seeding import isolated
 from .stacking import Stack
 from .trees import joined
 
-__all__ = ["LastGood", "Trainer"]
+__all__ = ["LastGood", "Trainer", "weights_of"]
 
 
 class Trainer:
@@ -210,6 +210,14 @@ def _for_replays(optimizer: Optimizer) -> None:
             group["fused"] = True
 
 
+def weights_of(network: Network) -> dict[str, Any]:
+    """A copy of its weights and buffers, for load_state_dict."""
+    return {  # of slices: copied whole, each would copy the stack
+        name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+        for name, value in network.state_dict().items()
+    }
+
+
 class LastGood:
     """The weights from before the current round, put back where training goes wrong."""
 
@@ -218,12 +226,7 @@ class LastGood:
         self.keep("before the first round")
 
     def keep(self, place: str) -> None:
-        state = self._network.state_dict()  # of slices: copied whole, each would copy the stack
-        self._weights = {
-            name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
-            for name, value in state.items()
-        }
-        self._place = place
+        self._weights, self._place = weights_of(self._network), place
 
     def put_back(self, error: TrainingError) -> TrainingError:
         """Undo, and say so."""
