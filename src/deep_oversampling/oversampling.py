@@ -29,6 +29,9 @@ class MicroClusters:
     w: Tensor  # (c, K)     per unit of squared distance, the round's total variance (R5)
     mask: Tensor  # (c, K)     False where padded, and w is 0
 
+    def __len__(self) -> int:
+        return len(self.y)
+
     def with_x(self, x: Tensor) -> MicroClusters:
         """The same targets for changed copies of the samples."""
         return replace(self, x=x)
