@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
-from deep_oversampling import MicroClusters, Plan, dos_loss, embed, fit, oversample
+from deep_oversampling import InputError, MicroClusters, Plan, dos_loss, embed, fit, oversample
 from deep_oversampling.objectives import multi_task
 from deep_oversampling.oversampling import Overloaded
 from deep_oversampling.seeding import streams
@@ -114,6 +114,22 @@ def test_without_over_sampling_it_is_the_cross_entropy() -> None:
     network, (batch,) = small(), table(Plan.plain(3)).__getitems__(list(range(38)))
     expected = torch.nn.functional.cross_entropy(network(batch.x), batch.y)
     torch.testing.assert_close(dos_loss(network, batch), expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "plan", "device", "message"),
+    [
+        (37, PLAN, "cpu", "found 37 embeddings of 38 samples"),
+        (38, Plan.uniform(2), "cpu", "a plan for 2 of 3 classes"),
+        (38, PLAN, "meta", "must be on one device, found cpu and meta; move the samples"),
+    ],
+)
+def test_what_does_not_go_together_is_told(
+    rows: int, plan: Plan, device: str, message: str
+) -> None:
+    v = torch.rand(rows, 5, device=device)
+    with pytest.raises(InputError, match=message):
+        oversample(blobs(), v, plan, generator=generator())
 
 
 def test_a_loop_of_ones_own_ends_where_fit_ends() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Generator, Tensor
 
-from .errors import TrainingError
+from .errors import InputError, TrainingError
 from .overloading import Neighborhoods, in_class_neighbors
 from .plan import Plan
 from .samples import Samples
@@ -127,12 +127,27 @@ def oversample(
     With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
     overloaded set 𝒵.
     """
+    _check(samples, v, plan)
     neighborhoods = in_class_neighbors(v, samples.y, plan.k, approximate_above=approximate_above)
     anchor = torch.arange(len(samples), device=v.device)
     anchor = anchor.repeat_interleave(plan.r.to(v.device)[samples.y])
     members = neighborhoods.mask[anchor]
     w = sample_simplex(members, generator) if weighted else members.float()
     return Overloaded(samples, v, neighborhoods, anchor, w, total_variance(v))
+
+
+def _check(samples: Samples, v: Tensor, plan: Plan) -> None:
+    if len(v) != len(samples) or len(plan.k) != samples.n:
+        raise InputError(
+            "there must be an embedding of every sample and a k and r for every class, found "
+            f"{len(v)} embeddings of {len(samples)} samples and a plan for {len(plan.k)} of "
+            f"{samples.n} classes"
+        )
+    if v.device != samples.y.device:
+        raise InputError(
+            f"samples and embeddings must be on one device, found {samples.y.device} and "
+            f"{v.device}; move the samples, samples.to(device), or the embeddings, v.cpu()"
+        )
 
 
 def total_variance(v: Tensor) -> Tensor:  # (m, d) -> ()
