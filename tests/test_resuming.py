@@ -19,6 +19,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from deep_oversampling import (
     Checkpoints,
     CropAndFlip,
+    EarlyStopping,
     History,
     InputError,
     Network,
@@ -253,3 +254,8 @@ def test_killed_at_twenty_moments_it_ends_with_the_same_bits(tmp_path: Path) -> 
     assert killed_until_done(tmp_path / "killed", kills=20, seed=0) >= 10
     whole, killed = (torch.load(tmp_path / name / "weights") for name in ("whole", "killed"))
     assert torch.equal(whole, killed)
+
+
+def test_early_stopping_does_not_go_together_with_checkpoints(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be had together"):
+        fit(small(), blobs(), checkpoint=tmp_path, stop=EarlyStopping(), validation=blobs())

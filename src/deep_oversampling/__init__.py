@@ -1,6 +1,7 @@
 """Deep Over-sampling (DOS): train any neural classifier on imbalanced data."""
 
 from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
+from .callbacks import JSONLines, TensorBoard, several
 from .checkpoint import load_weights, save_weights
 from .engine import Engine
 from .errors import DOSError, InputError, Stopped, TrainingError
@@ -10,10 +11,13 @@ from .history import History
 from .metrics import Report, measure
 from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
+from .objectives import dos_loss
+from .oversampling import MicroClusters, oversample
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
 from .resuming import Checkpoints
 from .samples import Samples
+from .stopping import EarlyStopping
 from .views import View
 
 __version__ = "0.1.0"
@@ -23,10 +27,13 @@ __all__ = [
     "CropAndFlip",
     "DOSClassifier",
     "DOSError",
+    "EarlyStopping",
     "Engine",
     "History",
     "InTurn",
     "InputError",
+    "JSONLines",
+    "MicroClusters",
     "MirrorAndTurn",
     "Network",
     "Normalize",
@@ -34,9 +41,11 @@ __all__ = [
     "Report",
     "Samples",
     "Stopped",
+    "TensorBoard",
     "TrainingError",
     "Turn",
     "View",
+    "dos_loss",
     "embed",
     "fit",
     "fit_many",
@@ -46,7 +55,9 @@ __all__ = [
     "logistic_probe",
     "measure",
     "mlp",
+    "oversample",
     "predict",
     "resnet32",
     "save_weights",
+    "several",
 ]

@@ -18,7 +18,7 @@ __all__ = ["Engine"]
 class Engine:
     """What makes steps faster; only ``bf16`` changes results beyond rounding.
 
-    ``compile`` takes about half a minute before the first step and pays on a GPU, in long trainings.
+    ``compile`` takes half a minute before the first step and pays on a GPU, in long trainings.
     """
 
     replay: bool = True  # on an NVIDIA GPU, steps are recorded as a CUDA graph and replayed

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
 from .augmentation import Augmentation
+from .data.splits import hold_out
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .fitting import fit_many
@@ -35,6 +36,7 @@ from .plan import Plan
 from .samples import Samples, as_tensor
 from .seeding import isolated, streams
 from .selection import Candidate, select
+from .stopping import EarlyStopping
 from .views import View
 
 __all__ = ["DOSClassifier"]
@@ -65,7 +67,10 @@ class DOSClassifier(
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
     training without DOS. ``k="auto"`` chooses k and r_times on a fifth of the samples, then trains
     on all of them. ``ensemble`` networks of other seeds are averaged; on a GPU ten cost little
-    more than one. ``loss`` makes a loss from the class counts that stands in for the
+    more than one. ``early_stopping`` holds out ``validation_fraction`` of every class, ends when
+    ``n_iter_no_change`` rounds of DOS have not raised the F1 of the minority on it (of all classes
+    where none is favoured), and keeps the best weights; candidates for k are trained to the end.
+    ``loss`` makes a loss from the class counts that stands in for the
     cross-entropy: ``loss=rivals.ldam``.
 
     After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in that order), ``histories_`` and
@@ -101,6 +106,9 @@ class DOSClassifier(
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
         ensemble: int = 1,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
         engine: Engine | None = None,
         device: torch.device | str | None = None,  # cuda, mps or cpu, the first there is
         random_state: int | RandomState | None = 0,
@@ -120,6 +128,9 @@ class DOSClassifier(
         self.optimizer = optimizer
         self.augment = augment
         self.ensemble = ensemble
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.engine = engine
         self.device = device
         self.random_state = random_state
@@ -170,9 +181,18 @@ class DOSClassifier(
                 first, samples, plan_of, train, seed=seeds[0], batch_size=self.batch_size
             )
             k, r_times = self.candidates_[0].k, self.candidates_[0].r_times
+        held_out, stop = None, None
+        if self.early_stopping:
+            samples, held_out = hold_out(samples, self.validation_fraction, seed=seeds[0])
+            counts = samples.class_counts
         plan = plan_of(counts, k, r_times).fitted_to(counts, samples.classes)
+        if self.early_stopping:
+            group = "minority" if bool(plan.minority.any()) else "majority"
+            stop = EarlyStopping(self.n_iter_no_change, group=group)
         networks = [self._network(samples, seed) for seed in seeds]
-        outcomes = train(networks, samples, [plan] * len(seeds), seeds=seeds)
+        outcomes = train(
+            networks, samples, [plan] * len(seeds), seeds=seeds, validation=held_out, stop=stop
+        )
         for outcome in outcomes:
             if isinstance(outcome, TrainingError):
                 raise outcome

@@ -26,6 +26,7 @@ from .resuming import Checkpoints, Snapshot, described
 from .samples import Samples
 from .seeding import streams
 from .stages import Judge, Member, Stage, sgd
+from .stopping import EarlyStopping, until_no_better
 from .together import how_many, train_together, why_in_turn
 
 __all__ = ["fit", "fit_many"]
@@ -48,7 +49,8 @@ def fit(
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
     augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
     validation: Samples | None = None,
-    on_round: Callable[[Round], None] | None = None,
+    stop: EarlyStopping | None = None,  # on validation; the best weights are kept
+    on_round: Callable[[Round], None] | None = None,  # JSONLines(path), several(…), …
     seed: int = 0,
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
     engine: Engine | None = None,  # default: Engine()
@@ -78,6 +80,7 @@ def fit(
         schedule=schedule,
         augment=augment,
         validation=validation,
+        stop=stop,
         on_round=None if on_round is None else lambda _, one: on_round(one),
         seeds=[seed],
         device=device,
@@ -106,6 +109,7 @@ def fit_many(
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
     augment: Augmentation | None = None,
     validation: Samples | None = None,
+    stop: EarlyStopping | None = None,  # each by itself
     on_round: Callable[[int, Round], None] | None = None,  # e, its round
     seeds: Sequence[int] | None = None,  # default: 0 … E-1
     device: torch.device | str | None = None,
@@ -147,6 +151,11 @@ def fit_many(
             f"a checkpoint folder is for the training of one network, found {many}; train them "
             "one after the other, each with a folder of its own"
         )
+    if checkpoint is not None and stop is not None:  # the best weights would be lost with a crash
+        raise InputError(
+            "early stopping and a checkpoint folder cannot be had together, found both; leave "
+            "out one of them"
+        )
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
     place, makers, presented = pick_device(device), [], set()
@@ -162,6 +171,8 @@ def fit_many(
         own = moved[id(own)]
         check_outputs(network, own)
         check_augment(augment, own)
+        if stop:
+            stop.check(plan, validation)
         algorithm = partial(
             deep_over_sampling,
             network,
@@ -184,7 +195,7 @@ def fit_many(
             settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
             settings |= {"engine": engine, "network": network, "samples": own}
             snapshot = checkpoint.open({name: described(value) for name, value in settings.items()})
-        makers.append(_maker(algorithm, network, own, seeds[e], judge, report, snapshot))
+        makers.append(_maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot))
     if at_once is None:
         at_once = how_many(many, place)
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
@@ -210,6 +221,7 @@ def _maker(
     seed: int,
     judge: Judge | None,
     on_round: Callable[[Round], None] | None,
+    stop: EarlyStopping | None,
     snapshot: Snapshot | None,  # to go on from
 ) -> Callable[[], Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
@@ -226,7 +238,8 @@ def _maker(
             history, done = snapshot.history, snapshot.rounds
 
         def stages() -> Iterator[Stage]:
-            yield from algorithm(rng=rng, done=done)
+            made = algorithm(rng=rng, done=done)
+            yield from until_no_better(made, network, history, stop) if stop else made
             history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
 
         return Member(network, stages(), rng, judge, on_round, history)

@@ -47,17 +47,35 @@ class Round:
     seconds: float
     validation: dict[str, dict[str, float]] | None = None  # group -> measure -> value
 
+    def scalars(self) -> dict[str, float]:
+        """Every number under a name of its own, for a logger.
+
+        >>> one = Round("multi", 60, 0.5, 0.1, 2.0, {"minority": {"f1": 0.8}})
+        >>> one.scalars()
+        {'classifier_loss': 0.5, 'embedding_loss': 0.1, 'seconds': 2.0, 'minority/f1': 0.8}
+        """
+        found = {
+            "classifier_loss": self.classifier_loss,
+            "embedding_loss": self.embedding_loss,
+            "seconds": self.seconds,
+        }
+        for group, measures in (self.validation or {}).items():
+            found |= {f"{group}/{name}": value for name, value in measures.items()}
+        return found
+
 
 @dataclass
 class History:
     """Rounds in the order they were trained.
 
     ``spreads[t]`` is the spread of the embeddings that multi-task round t starts from; the
-    last entry is the one that training ended with.
+    last entry is the one that training ended with. ``kept`` is the index of the round whose
+    weights early stopping put back.
     """
 
     rounds: list[Round] = field(default_factory=list)
     spreads: list[Spread] = field(default_factory=list)
+    kept: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
@@ -68,5 +86,7 @@ class History:
         for t, r in enumerate(self.rounds, 1):
             losses = f"{r.classifier_loss:8.4f}  {r.embedding_loss:8.4f}"
             lines.append(f"{t:>5}  {r.task:<6}  {r.presented:>9}  {losses}")
+        if self.kept is not None:
+            lines.append(f"the weights are those of round {self.kept + 1}, the best on validation")
         ratios = " → ".join(f"{s.ratio:.2f}" for s in self.spreads)
         return "\n".join([*lines, f"between/within variance of the embeddings: {ratios}"])

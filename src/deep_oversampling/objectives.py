@@ -23,7 +23,7 @@ from .oversampling import MicroClusters
 from .pull import limit_pull
 from .samples import Samples
 
-__all__ = ["Objective", "multi_task", "single_task"]
+__all__ = ["Objective", "dos_loss", "multi_task", "single_task"]
 
 # -> ℓ_g (b,), λℓ_f (b,) and, if a batch's mean is to be a weighted one, weights (b,)
 Objective = Callable[[Network, Any], tuple[Tensor, ...]]
@@ -38,6 +38,19 @@ def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tu
 def multi_task(pull: float, limit: float | None, *, loss: Loss = entropy) -> Objective:
     """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
     return partial(_multi_task, pull=pull, limit=limit, loss=loss)
+
+
+def dos_loss(
+    network: Network,
+    batch: MicroClusters,
+    *,
+    pull: float = 10.0,  # λ
+    limit: float | None = 0.3,
+    loss: Loss = entropy,
+) -> Tensor:  # ()
+    """The mean of ℓ′_g + λℓ′_f over a batch, for a training loop of one's own."""
+    ell_g, ell_f = multi_task(pull, limit, loss=loss)(network, batch)
+    return (ell_g + ell_f).mean()
 
 
 def _multi_task(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Generator, Tensor
 
-from .errors import TrainingError
+from .errors import InputError, TrainingError
 from .overloading import Neighborhoods, in_class_neighbors
 from .plan import Plan
 from .samples import Samples
@@ -28,14 +29,41 @@ class MicroClusters:
     w: Tensor  # (c, K)     per unit of squared distance, the round's total variance (R5)
     mask: Tensor  # (c, K)     False where padded, and w is 0
 
+    def __len__(self) -> int:
+        return len(self.y)
+
     def with_x(self, x: Tensor) -> MicroClusters:
         """The same targets for changed copies of the samples."""
         return replace(self, x=x)
 
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> MicroClusters:
+        return MicroClusters(*(one.to(device, non_blocking=non_blocking) for one in self._tensors))
+
+    def pin_memory(self) -> MicroClusters:  # DataLoader(pin_memory=True) asks for it
+        return MicroClusters(*(one.pin_memory() for one in self._tensors))
+
+    @property
+    def _tensors(self) -> list[Tensor]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    @classmethod
+    def joined(cls, parts: Sequence[MicroClusters]) -> MicroClusters:
+        """Several batches of one table as one: the collate_fn of a DataLoader."""
+        if len(parts) == 1:
+            return parts[0]
+        x, y, v, w, mask = map(torch.cat, zip(*(part._tensors for part in parts), strict=True))
+        crowded = torch.cat([torch.arange(len(part.y)) < len(part.v) for part in parts])
+        order = crowded.long().argsort(descending=True, stable=True).to(x.device)
+        return cls(x[order], y[order], v, w, mask)  # the rows with neighbours stay the first
+
 
 @dataclass(frozen=True, eq=False)
 class Overloaded:
-    """𝒵′ as an index table: no sample and no embedding is copied r times."""
+    """𝒵′ as an index table: no sample and no embedding is copied r times.
+
+    It is a dataset for a loop of one's own as well, drawn anew in every epoch:
+    ``DataLoader(z, batch_size=60, shuffle=True, collate_fn=MicroClusters.joined)``.
+    """
 
     samples: Samples
     v: Tensor  # (m, d)       embeddings of the round, constant
@@ -48,7 +76,8 @@ class Overloaded:
     def __len__(self) -> int:
         return len(self.anchor)
 
-    def __getitem__(self, rows: Tensor) -> MicroClusters:  # (…, b)
+    def __getitem__(self, rows: Tensor | int) -> MicroClusters:  # (…, b), or a batch of one
+        rows = rows if isinstance(rows, Tensor) else torch.tensor([range(len(self))[rows]])
         i = self.anchor[rows]
         first, head = rows[..., : self.heads], i[..., : self.heads]
         return MicroClusters(
@@ -58,6 +87,13 @@ class Overloaded:
             w=self.w[first][..., 1:] / self.variance,
             mask=self.neighborhoods.mask[head][..., 1:],
         )
+
+    def __getitems__(self, rows: Sequence[int]) -> list[MicroClusters]:
+        """What a DataLoader asks for: a whole batch at once, the rows with neighbours first."""
+        found = torch.tensor(rows, device=self.anchor.device)
+        crowded = self.neighborhoods.mask[self.anchor[found], 1:].any(1)
+        found = torch.cat([found[crowded], found[~crowded]])
+        return [replace(self, heads=int(crowded.sum()))[found]]
 
     @property
     def has_neighbours(self) -> Tensor:  # (rows,)
@@ -91,12 +127,27 @@ def oversample(
     With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
     overloaded set 𝒵.
     """
+    _check(samples, v, plan)
     neighborhoods = in_class_neighbors(v, samples.y, plan.k, approximate_above=approximate_above)
     anchor = torch.arange(len(samples), device=v.device)
     anchor = anchor.repeat_interleave(plan.r.to(v.device)[samples.y])
     members = neighborhoods.mask[anchor]
     w = sample_simplex(members, generator) if weighted else members.float()
     return Overloaded(samples, v, neighborhoods, anchor, w, total_variance(v))
+
+
+def _check(samples: Samples, v: Tensor, plan: Plan) -> None:
+    if len(v) != len(samples) or len(plan.k) != samples.n:
+        raise InputError(
+            "there must be an embedding of every sample and a k and r for every class, found "
+            f"{len(v)} embeddings of {len(samples)} samples and a plan for {len(plan.k)} of "
+            f"{samples.n} classes"
+        )
+    if v.device != samples.y.device:
+        raise InputError(
+            f"samples and embeddings must be on one device, found {samples.y.device} and "
+            f"{v.device}; move the samples, samples.to(device), or the embeddings, v.cpu()"
+        )
 
 
 def total_variance(v: Tensor) -> Tensor:  # (m, d) -> ()

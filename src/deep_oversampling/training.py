@@ -24,7 +24,7 @@ from .seeding import isolated, random_states, set_random_states
 from .stacking import Stack
 from .trees import joined
 
-__all__ = ["Halfway", "LastGood", "Trainer"]
+__all__ = ["Halfway", "LastGood", "Trainer", "weights_of"]
 
 _STEPS_AT_ONCE = 4  # on a CPU, where steps may be slow, and somebody waits for a word between them
 
@@ -234,6 +234,14 @@ def _for_replays(optimizer: Optimizer) -> None:
             group["fused"] = True
 
 
+def weights_of(network: Network) -> dict[str, Any]:
+    """A copy of its weights and buffers, for load_state_dict."""
+    return {  # of slices: copied whole, each would copy the stack
+        name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+        for name, value in network.state_dict().items()
+    }
+
+
 class LastGood:
     """The weights from before the current round, put back where training goes wrong."""
 
@@ -242,12 +250,7 @@ class LastGood:
         self.keep("before the first round")
 
     def keep(self, place: str) -> None:
-        state = self._network.state_dict()  # of slices: copied whole, each would copy the stack
-        self._weights = {
-            name: value.clone() if isinstance(value, Tensor) else copy.deepcopy(value)
-            for name, value in state.items()
-        }
-        self._place = place
+        self._weights, self._place = weights_of(self._network), place
 
     def put_back(self, error: TrainingError) -> TrainingError:
         """Undo, and say so."""
