@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import secrets
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -18,8 +18,7 @@ __all__ = ["load_weights", "read_weights", "save_weights", "start_from"]
 def save_weights(network: Network, path: Path | str) -> None:
     """Write the weights, with the input normalisation, to ``path``; whole or not at all."""
     path = Path(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
-        temporary = Path(part.name)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         # clones: safetensors refuses tensors that share memory, and tied weights do
         save_file({n: t.detach().cpu().clone() for n, t in network.state_dict().items()}, temporary)
