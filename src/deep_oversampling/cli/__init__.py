@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
+import traceback
 import warnings
 from typing import Annotated
 
@@ -16,14 +18,20 @@ from .compare import compare
 from .data import data
 from .demo import demo
 from .reproduce import reproduce
+from .train import train
+from .use import evaluate, export, info, predict, report
 
 __all__ = ["app", "main"]
+
+_log = logging.getLogger("deep_oversampling")
 
 app = typer.Typer(
     help="Deep Over-sampling: train any neural classifier on imbalanced data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+for command in (train, evaluate, predict, info, export, report):
+    app.command()(command)
 app.command()(demo)
 app.command()(compare)
 app.command()(bench)
@@ -42,8 +50,18 @@ def dos(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say and leave.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show the traceback of errors.")
+    ] = False,
 ) -> None:
-    """Deep Over-sampling: train any neural classifier on imbalanced data."""
+    """Deep Over-sampling: train any neural classifier on imbalanced data.
+
+    dos train pictures/   a folder for each class
+
+    dos predict runs/pictures-1 new/*.jpg
+    """
+    if verbose:
+        _log.setLevel(logging.DEBUG)
 
 
 def main() -> None:
@@ -55,5 +73,7 @@ def main() -> None:
     try:
         app()
     except (DOSError, OSError) as error:
+        if _log.getEffectiveLevel() == logging.DEBUG:
+            traceback.print_exc()
         print(f"dos: {error}", file=sys.stderr)
         sys.exit(1)
