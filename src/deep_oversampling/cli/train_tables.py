@@ -78,9 +78,7 @@ def print_task(task: Task) -> None:
 
 def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str) -> None:
     """A row for each method, group by group."""
-    table = Table(
-        title=escape(title), box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, title_justify="left"
-    )
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("", no_wrap=True)
     for heading in ("precision", "recall", "F1", "AUPRC"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -94,7 +92,7 @@ def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str)
             table.add_row(
                 f" {TITLES.get(method, escape(method))}", *cells, end_section=method == methods[-1]
             )
-    print()
+    print(f"\n{title}")
     _print_whole(table)
 
 
