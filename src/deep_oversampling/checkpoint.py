@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from .errors import InputError
@@ -21,7 +21,8 @@ def save_weights(network: Network, path: Path | str) -> None:
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         # clones: safetensors refuses tensors that share memory, and tied weights do
-        save_file({n: t.detach().cpu().clone() for n, t in network.state_dict().items()}, temporary)
+        weights = {n: t.detach().cpu().clone() for n, t in network.state_dict().items()}
+        temporary.write_bytes(save(weights))  # save_file's would be for this user's eyes only
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from .errors import InputError
@@ -104,7 +104,9 @@ def to_safetensors(
     """Write the weights, with class names and temperature in the file's metadata."""
     weights = {name: t.detach().cpu().clone() for name, t in network.state_dict().items()}
     about = {"classes": json.dumps(list(classes)), "temperature": repr(temperature)}
-    _written(network, Path(path), lambda part: save_file(weights, part, about), "safetensors")
+    _written(
+        network, Path(path), lambda part: part.write_bytes(save(weights, about)), "safetensors"
+    )
 
 
 def _two(example: Tensor) -> Tensor:

@@ -148,7 +148,7 @@ def _train(
     if outcome.status == "finished":
         return 0
     live.say(f"dos: {outcome.status}; what was trained until then is kept")
-    return 1 if ": " in outcome.status else _STOPPED
+    return 1 if outcome.error else _STOPPED
 
 
 def _remove(folder: Path) -> None:

@@ -36,6 +36,7 @@ class Outcome:
     temperature: float  # of "dos"
     seconds: float
     witness: Witness
+    error: TrainingError | None = None  # where that is why it was stopped
     networks: dict[str, Network] = field(default_factory=dict)
     histories: dict[str, History] = field(default_factory=dict)
     probabilities: dict[str, Tensor] = field(default_factory=dict)  # (t, n)  on validation
@@ -73,6 +74,7 @@ def train(task: Task, on_round: OnRound | None = None) -> Outcome | None:
             ) from None
         except (KeyboardInterrupt, TrainingError) as error:
             outcome.status = _stopped(method, len(watch.rounds), 2 * task.rounds, error)
+            outcome.error = error if isinstance(error, TrainingError) else None
             if method == "dos" and not watch.rounds:
                 if isinstance(error, TrainingError):
                     raise
