@@ -26,7 +26,7 @@ ORDER = [
     "plan",
     "network",
     "models",
-    "resnet18",
+    "residual",
     "nearest",
     "approximate",
     "overloading",

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from deep_oversampling import InputError, Network, Normalize, lenet
 from deep_oversampling.export import to_onnx, to_safetensors, to_torch_export
-from deep_oversampling.resnet18 import resnet18
+from deep_oversampling.residual import resnet18
 
 
 def images(m: int, side: int = 16) -> Tensor:

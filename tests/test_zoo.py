@@ -11,7 +11,7 @@ from torch import nn
 
 from deep_oversampling import InputError, Network, Normalize, save_weights
 from deep_oversampling.checkpoint import start_from
-from deep_oversampling.resnet18 import resnet18
+from deep_oversampling.residual import resnet18
 from deep_oversampling.zoo import choose_model, make_network
 
 

@@ -5,6 +5,7 @@ from .checkpoint import load_weights, save_weights
 from .engine import Engine
 from .errors import DOSError, InputError, TrainingError
 from .estimator import DOSClassifier
+from .export import to_onnx
 from .fitting import fit, fit_many
 from .history import History
 from .metrics import Report, measure
@@ -12,6 +13,7 @@ from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
+from .residual import resnet18
 from .samples import Samples
 from .views import View
 
@@ -44,6 +46,8 @@ __all__ = [
     "measure",
     "mlp",
     "predict",
+    "resnet18",
     "resnet32",
     "save_weights",
+    "to_onnx",
 ]

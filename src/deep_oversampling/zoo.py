@@ -12,7 +12,7 @@ from torch import nn
 from .errors import InputError
 from .models import lenet, mlp, resnet32
 from .network import Network
-from .resnet18 import resnet18
+from .residual import resnet18
 from .seeding import isolated, streams
 
 __all__ = ["MODELS", "choose_model", "is_own_code", "make_network"]

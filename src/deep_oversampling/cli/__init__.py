@@ -65,15 +65,19 @@ def dos(
 
 
 def main() -> None:
-    """Run ``dos``; what goes wrong on purpose, or with files, is one line and exit code 1."""
+    """Run ``dos``; what goes wrong is one line and exit code 1."""
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason
         if isinstance(stream, io.TextIOWrapper):  # to stop
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = lambda message, *_, **__: f"dos: {message}\n"  # no source lines
     try:
         app()
-    except (DOSError, OSError) as error:
+    except Exception as error:
         if _log.getEffectiveLevel() == logging.DEBUG:
             traceback.print_exc()
-        print(f"dos: {error}", file=sys.stderr)
+        text = str(error)
+        if not isinstance(error, DOSError | OSError):  # not on purpose
+            first = text.strip().partition("\n")[0]
+            text = f"{type(error).__name__}: {first}; dos -v shows where, please tell us"
+        print(f"dos: {text}", file=sys.stderr)
         sys.exit(1)

@@ -85,7 +85,7 @@ def train(
     dos train --config runs/first/config.toml   (the same run again)
     """
     given = {
-        "data": data if data is None or not Path(data).exists() else str(Path(data).absolute()),
+        "data": data,
         "model": model,
         "pretrained": pretrained,
         "weights": None if weights is None else str(weights.absolute()),
@@ -111,6 +111,7 @@ def _train(
     overwrite: bool,
     cache: Path | None,
 ) -> int:
+    from ..data.load import NAMES
     from ..report import save_story, write_report
     from ..runs import Settings, prepare, read_settings
     from ..runs import train as train_task
@@ -124,6 +125,8 @@ def _train(
     options |= {name: value for name, value in given.items() if value is not None}
     if "data" not in options:
         raise typer.BadParameter("name the data, or a file of options that does (--config)")
+    if options["data"] not in NAMES and Path(options["data"]).exists():
+        options["data"] = str(Path(options["data"]).absolute())  # from wherever it is made again
     settings = Settings(**options)
     splits = load_shown(settings.data, data_dir=settings.data_dir, cache=cache, size=settings.size)
     if settings.k == "auto":

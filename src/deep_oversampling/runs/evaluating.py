@@ -40,7 +40,8 @@ def choose_split(run: Run, splits: Splits, wanted: str | None) -> tuple[Samples,
     Left out: the test split, else the validation split, else what the run itself held out if
     these are its data, else all samples.
     """
-    own = _as_the_run_split(run, splits)
+    tested = wanted == "test" or (wanted is None and splits.test is not None)
+    own = None if tested else _as_the_run_split(run, splits)
     whole = own or splits
     parts = {"test": whole.test, "validation": whole.validation, "train": whole.train}
     if wanted is None:
@@ -51,7 +52,7 @@ def choose_split(run: Run, splits: Splits, wanted: str | None) -> tuple[Samples,
     if samples is None:
         there = ", ".join(name for name, part in parts.items() if part is not None)
         raise InputError(f"--split must be one that {splits.name} has ({there}), found {wanted!r}")
-    return samples, f"{wanted}, as the run held it out" if own and wanted != "test" else wanted
+    return samples, f"{wanted}, as the run held it out" if own else wanted
 
 
 def _as_the_run_split(run: Run, splits: Splits) -> Splits | None:

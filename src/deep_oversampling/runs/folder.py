@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -92,8 +93,10 @@ class Run:
 
 def new_folder(out: Path | None, name: str, settings: Settings, *, overwrite: bool = False) -> Path:
     """An empty folder with the settings in it; left out, the next of runs/NAME-1, runs/NAME-2, …"""
-    folder = out or _next(Path("runs"), name)
+    folder = out or Path("runs")
     try:
+        if out is None:
+            folder = _next(folder, name)
         folder.mkdir(parents=True, exist_ok=True)
         inside = sorted(one.name for one in folder.iterdir())
         if inside and not overwrite:
@@ -123,9 +126,13 @@ def save_run(folder: Path, record: Record, networks: dict[str, Network]) -> Run:
 
 
 def _next(parent: Path, name: str) -> Path:
+    """Made here and now: of two trainings that start at once, each has its own."""
     slug = re.sub(r"[^\w.]+", "-", name.lower()).strip("-.") or "run"
-    taken = {one.name for one in parent.iterdir()} if parent.is_dir() else set()
-    number = 1
-    while f"{slug}-{number}" in taken:
-        number += 1
-    return parent / f"{slug}-{number}"
+    for number in count(1):
+        folder = parent / f"{slug}-{number}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError
