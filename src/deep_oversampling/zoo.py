@@ -85,7 +85,7 @@ def _from_timm(
         ) from None
     options: dict[str, Any] = {"num_classes": n, "in_chans": shape[0], "pretrained": pretrained}
     try:
-        model = timm.create_model(name, **options)
+        model: Any = timm.create_model(name, **options)
         if model.default_cfg.get("fixed_input_size"):  # transformers are made for one size
             model = timm.create_model(name, **options, img_size=tuple(shape[1:]))
     except Exception as error:  # an unknown name, a download that fails: timm raises all kinds
