@@ -26,6 +26,7 @@ ORDER = [
     "plan",
     "network",
     "models",
+    "residual",
     "nearest",
     "approximate",
     "overloading",
@@ -41,6 +42,7 @@ ORDER = [
     "engine",
     "training",
     "metrics",
+    "calibration",
     "history",
     "callbacks",
     "logistic",
@@ -51,6 +53,9 @@ ORDER = [
     "together",
     "checks",
     "checkpoint",
+    "zoo",
+    "export",
+    "duration",
     "algorithm",
     "fitting",
     "data",
@@ -61,6 +66,7 @@ ORDER = [
     "rivals",
     "paper",
     "report",
+    "runs",
     "bench",
     "cli",
     "__main__",
@@ -76,6 +82,7 @@ MAY_IMPORT = {
     "plan": {"errors"},  # not samples, not embeddings
     "oversampling": {"errors", "overloading", "plan", "samples"},  # owns no seed
     "metrics": {"errors"},
+    "calibration": {"errors"},
     "logistic": {"errors"},
     # not that classes are treated differently
     "data": {"errors", "samples", "seeding", "views", "augmentation"},

@@ -73,11 +73,20 @@ def test_a_failed_write_leaves_the_earlier_file(tmp_path: Path, monkeypatch) -> 
     save_weights(mlp(4, 2, seed=1), path)
     earlier = path.read_bytes()
 
-    def full(*_: object) -> None:
+    def full(path: Path, content: bytes) -> None:
+        with path.open("wb") as file:
+            file.write(content[:100])
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("deep_oversampling.checkpoint.save_file", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="no space"):
         save_weights(mlp(4, 2, seed=2), path)
     assert path.read_bytes() == earlier
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_others_may_read_it_as_any_other_file(tmp_path: Path) -> None:
+    save_weights(lenet(), tmp_path / "model.safetensors")
+    (tmp_path / "other").write_bytes(b"")
+    modes = [(tmp_path / name).stat().st_mode for name in ("model.safetensors", "other")]
+    assert modes[0] == modes[1]

@@ -1,6 +1,7 @@
 """The command ``dos``, as a user types it."""
 
 import json
+import logging
 import subprocess
 import sys
 
@@ -85,3 +86,18 @@ def test_known_errors_are_one_line_and_exit_code_1(monkeypatch, capsys) -> None:
         cli.main()
     assert caught.value.code == 1
     assert capsys.readouterr().err == "dos: x must be y, found z\n"
+
+
+def test_unexpected_errors_are_one_line_too_and_a_traceback_if_asked(monkeypatch, capsys) -> None:
+    def fail() -> None:
+        raise KeyError("a\nb")
+
+    monkeypatch.setattr(cli, "app", fail)
+    for level, traceback in ((logging.NOTSET, False), (logging.DEBUG, True)):
+        monkeypatch.setattr(logging.getLogger("deep_oversampling"), "level", level)
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        assert caught.value.code == 1
+        said = capsys.readouterr().err
+        assert said.splitlines()[-1].startswith("dos: KeyError: ")
+        assert ("Traceback" in said) is traceback

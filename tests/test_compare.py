@@ -12,10 +12,11 @@ import torch
 from contests import contest, pictures
 from deep_oversampling import InputError, Samples, TrainingError
 from deep_oversampling.data import Splits
+from deep_oversampling.duration import choose_rounds
 from deep_oversampling.metrics import MEASURES
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals import compare as comparison
-from deep_oversampling.rivals.compare import choose_rounds, contents, run_trials
+from deep_oversampling.rivals.compare import contents, run_trials
 from deep_oversampling.rivals.method import Training
 from deep_oversampling.rivals.trials import Setting, Trial
 from toy import blobs, small

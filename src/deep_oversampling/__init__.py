@@ -6,6 +6,7 @@ from .checkpoint import load_weights, save_weights
 from .engine import Engine
 from .errors import DOSError, InputError, Stopped, TrainingError
 from .estimator import DOSClassifier
+from .export import to_onnx
 from .fitting import fit, fit_many
 from .history import History
 from .metrics import Report, measure
@@ -15,6 +16,7 @@ from .objectives import dos_loss
 from .oversampling import MicroClusters, oversample
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
+from .residual import resnet18
 from .resuming import Checkpoints
 from .samples import Samples
 from .stopping import EarlyStopping
@@ -57,7 +59,9 @@ __all__ = [
     "mlp",
     "oversample",
     "predict",
+    "resnet18",
     "resnet32",
     "save_weights",
     "several",
+    "to_onnx",
 ]

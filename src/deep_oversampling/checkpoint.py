@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import tempfile
+import secrets
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
+from torch import Tensor
 
 from .errors import InputError
 from .network import Network
 
-__all__ = ["load_weights", "save_weights"]
+__all__ = ["load_weights", "read_weights", "save_weights", "start_from"]
 
 
 def save_weights(network: Network, path: Path | str) -> None:
     """Write the weights, with the input normalisation, to ``path``; whole or not at all."""
     path = Path(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
-        temporary = Path(part.name)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         # clones: safetensors refuses tensors that share memory, and tied weights do
-        save_file({n: t.detach().cpu().clone() for n, t in network.state_dict().items()}, temporary)
+        weights = {n: t.detach().cpu().clone() for n, t in network.state_dict().items()}
+        temporary.write_bytes(save(weights))  # save_file's would be for this user's eyes only
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -30,11 +31,7 @@ def save_weights(network: Network, path: Path | str) -> None:
 def load_weights(network: Network, path: Path | str) -> None:
     """Fill a network of the same architecture with the weights in ``path``."""
     path = Path(path)
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path} must be a safetensors file with weights: {error}") from None
-    own = network.state_dict()
+    weights, own = read_weights(path), network.state_dict()
     missing = sorted(own.keys() - weights.keys())
     unknown = sorted(weights.keys() - own.keys())
     other = sorted(n for n in own.keys() & weights.keys() if own[n].shape != weights[n].shape)
@@ -44,3 +41,43 @@ def load_weights(network: Network, path: Path | str) -> None:
             f"unknown: {unknown}, of another shape: {other}"
         )
     network.load_state_dict(weights)
+
+
+def start_from(network: Network, path: Path | str) -> list[str]:
+    """Fill what a file has weights for; the names of what it has none for, in g, come back.
+
+    The file is one of ours, or of a model whose layers are called as those of the embedder
+    (torchvision's or timm's resnet18). All of f must be in it. A classifier for other classes is
+    left as it is, and so is the normalisation, which belongs to the data.
+    """
+    path = Path(path)
+    found, own = read_weights(path), network.state_dict()
+    taken, missing, kept = {}, [], []
+    for name, tensor in own.items():
+        part, _, inner = name.partition(".")
+        if part == "normalize":
+            continue
+        weights = found.get(name, found.get(inner) if part == "embedder" else None)
+        if weights is not None and weights.shape == tensor.shape:
+            taken[name] = weights
+        elif part == "embedder" and not name.endswith("num_batches_tracked"):
+            shape = "none" if weights is None else str(tuple(weights.shape))
+            missing.append(f"{inner} {tuple(tensor.shape)} (found {shape})")
+        else:
+            kept.append(name)
+    if missing:
+        raise InputError(
+            f"{path} must hold the weights of this embedder, found {len(missing)} of its tensors "
+            f"missing or of another shape, the first: {missing[0]}; choose the model they are of"
+        )
+    network.load_state_dict(taken, strict=False)
+    return kept
+
+
+def read_weights(path: Path | str) -> dict[str, Tensor]:
+    """The tensors of a safetensors file by their names."""
+    try:
+        weights: dict[str, Tensor] = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} must be a safetensors file with weights: {error}") from None
+    return weights

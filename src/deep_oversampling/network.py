@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .errors import InputError, TrainingError
 from .views import View, chunks
 
-__all__ = ["Network", "Normalize", "embed", "is_wide", "pick_device", "predict"]
+__all__ = ["Network", "Normalize", "embed", "is_wide", "logits_of", "pick_device", "predict"]
 
 
 class Normalize(nn.Module):
@@ -194,7 +194,14 @@ def predict(
     network: Network, x: Tensor | View, *, batch_size: int | None = None
 ) -> Tensor:  # (m, n)
     """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
-    return _in_chunks(network, network, x, batch_size).softmax(1)
+    return logits_of(network, x, batch_size=batch_size).softmax(1)
+
+
+def logits_of(
+    network: Network, x: Tensor | View, *, batch_size: int | None = None
+) -> Tensor:  # (m, n)
+    """g(f(x)) of every sample, before the softmax."""
+    return _in_chunks(network, network, x, batch_size)
 
 
 def _in_chunks(network: Network, function: Any, x: Tensor | View, most: int | None) -> Tensor:

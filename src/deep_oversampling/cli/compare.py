@@ -64,7 +64,8 @@ def compare(
     dos compare --data pictures/ --methods cnn,weights,logit-adjustment,dos --out runs/pictures
     """
     from ..data import load, parse_protocol
-    from ..rivals.compare import choose_rounds, contents
+    from ..duration import choose_rounds
+    from ..rivals.compare import contents
     from ..rivals.missing import missing_trials, run_missing
     from ..rivals.summary import TEST, summarize
     from ..rivals.trials import Setting, append_trial, check_writable, read_trials

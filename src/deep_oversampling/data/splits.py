@@ -32,6 +32,13 @@ class Splits:
     validation: Samples | None = None
     test: Samples | None = None
     skipped: tuple[Skipped, ...] = ()
+    files: tuple[str, ...] = ()  # of pictures, in the order they are stored in
+
+    def file_of(self, samples: Samples, row: int) -> str:
+        """The file of a sample of one of the splits, or of a subset of it; else its row."""
+        if not self.files or not isinstance(samples.x, View):
+            return f"row {row}"
+        return self.files[int(samples.x.rows[row])]
 
     def with_validation(self, share: float = 0.1, *, seed: int = 0) -> Splits:
         """The same, with a share of the training samples to validate on where there are none."""

@@ -39,7 +39,6 @@ __all__ = [
     "SCHEDULES",
     "Entry",
     "begun",
-    "choose_rounds",
     "contents",
     "entries_of",
     "make_network",
@@ -49,9 +48,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_STEPS = 400  # that T passes over all the data, before it is reduced, should have, if they can
-_ROUNDS = (3, 20)  # within these
 
 MODELS: dict[str, Callable[[Samples, int], Network]] = {
     "auto": lambda samples, seed: small_network(samples, seed=seed),
@@ -81,16 +77,6 @@ def contents(splits: Splits) -> str:
         digest.update(fingerprint(some).encode())
         digest.update(fingerprint(part.with_x(part.y.unsqueeze(1))).encode())
     return digest.hexdigest()
-
-
-def choose_rounds(samples: int, batch_size: int) -> int:
-    """T where none is given: few samples take more rounds.
-
-    >>> choose_rounds(900, 60), choose_rounds(50_000, 60)
-    (20, 3)
-    """
-    least, most = _ROUNDS
-    return min(most, max(least, math.ceil(_STEPS * batch_size / samples)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -175,12 +175,14 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
             "every class must have a picture to train on that can be read, found none of "
             f"{', '.join(map(repr, gone))}; skipped {skipped[0].file}: {skipped[0].reason}"
         )
+    unread = {i for i, _ in about["skipped"]}
     return Splits(
         listing.name,
         train,
         validation if len(validation) else None,
         test if len(test) else None,
         skipped,
+        tuple(file for i, file in enumerate(listing.files) if i not in unread),
     )
 
 

@@ -11,7 +11,7 @@ from ...errors import InputError
 from .listing import SPLIT_OF, Entry, Listing, make_listing, shown
 from .picture import is_picture
 
-__all__ = ["list_folder"]
+__all__ = ["list_folder", "pictures_below"]
 
 
 def list_folder(root: Path | str) -> Listing:
@@ -66,7 +66,7 @@ def _classes_in(root: Path, split: str) -> Iterator[Entry]:
             f"{alike[0]!r}, in different bytes; rename one"
         )
     for folder in folders:
-        files = list(_pictures_below(folder, (root.resolve(),)))
+        files = list(pictures_below(folder, (root.resolve(),)))
         if not files:
             raise InputError(
                 f"every class folder must hold pictures, found none in {folder}; add some or "
@@ -79,7 +79,7 @@ def _subfolders(root: Path) -> list[Path]:
     return [Path(entry.path) for entry in _inside(root) if _is_folder(entry)]
 
 
-def _pictures_below(folder: Path, above: tuple[Path, ...]) -> Iterator[str]:
+def pictures_below(folder: Path, above: tuple[Path, ...] = ()) -> Iterator[str]:
     """All pictures at any depth, through symbolic links too, unless those lead in a circle."""
     real = folder.resolve()
     if any(real == other or real in other.parents for other in above):
@@ -89,7 +89,7 @@ def _pictures_below(folder: Path, above: tuple[Path, ...]) -> Iterator[str]:
         )
     for entry in _inside(folder):
         if _is_folder(entry):
-            yield from _pictures_below(Path(entry.path), (*above, real))
+            yield from pictures_below(Path(entry.path), (*above, real))
         elif is_picture(entry.name):
             yield entry.path
 

@@ -1,0 +1,45 @@
+"""Data loaded with a bar while pictures are decoded, and what was skipped told afterwards."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import Progress
+
+if TYPE_CHECKING:
+    from ..data import Splits
+
+__all__ = ["load_shown"]
+
+_NAMED = 5  # of the skipped files
+
+
+def load_shown(
+    source: str,
+    *,
+    data_dir: Path | str | None,
+    cache: Path | None,
+    size: int | tuple[int, int] | None,
+    grey: bool | None = None,
+) -> Splits:
+    from ..data import load
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("decoding", total=None, visible=False)
+
+        def on_progress(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, visible=True)
+
+        splits = load(
+            source, data_dir=data_dir, cache=cache, size=size, grey=grey, on_progress=on_progress
+        )
+    for one in splits.skipped[:_NAMED]:
+        print(f"dos: skipped {one.file}: {one.reason}", file=sys.stderr)
+    if len(splits.skipped) > _NAMED:
+        rest = len(splits.skipped) - _NAMED
+        print(f"dos: skipped {rest} more pictures that cannot be read", file=sys.stderr)
+    return splits

@@ -1,0 +1,187 @@
+"""What ``dos train`` shows: the plan before, the rounds while, the measures after training."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from ..history import Round
+    from ..runs import Evaluation, Task
+
+__all__ = ["Live", "number", "print_evaluation", "print_measures", "print_task"]
+
+TITLES = {"plain": "plain", "dos": "DOS"}
+_LISTED = 20  # classes
+_NAME = 40  # characters of a class in a line
+_WIDE = 80  # columns, for a bar beside the numbers
+
+
+def print_task(task: Task) -> None:
+    """Class counts and the plan, and the settings that the data decided."""
+    settings, train = task.settings, task.train
+    shape = " × ".join(map(str, train.x.shape[1:]))
+    print(f"{task.splits.name}: samples of {shape}, {train.n} classes")
+    counts, held = train.class_counts.tolist(), task.validation.class_counts.tolist()
+    k, r = task.plan.k.tolist(), task.plan.r.tolist()
+    order = sorted(range(train.n), key=lambda j: -counts[j])
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("class", overflow="fold", max_width=_NAME)
+    for heading in ("train", "valid", "k", "r", "shown"):
+        table.add_column(heading, justify="right", no_wrap=True)
+
+    def add(j: int) -> None:
+        cells = (counts[j], held[j], k[j], r[j], r[j] * counts[j])
+        style = "bold" if bool(task.plan.minority[j]) else ""
+        table.add_row(escape(train.classes[j]), *map(str, cells), style=style)
+
+    if train.n <= _LISTED:
+        for j in range(train.n):
+            add(j)
+    else:  # the largest and the smallest
+        half = _LISTED // 2
+        for j in order[:half]:
+            add(j)
+        table.add_row(f"… {train.n - _LISTED} more")
+        for j in order[-half:]:
+            add(j)
+    table.add_section()
+    table.add_row("all", str(len(train)), str(len(task.validation)), "", "", str(task.presented))
+    _print_whole(table)
+    rare = int(task.plan.minority.sum())
+    over = (
+        f"{rare} rare class{'es are' if rare > 1 else ' is'} over-sampled: each sample is shown r"
+    )
+    print(
+        f"\n{over} times a round, its targets mixed from k neighbours"
+        if rare
+        else "\nno class has less than half the samples of the largest: all get k neighbours, r = 1"
+    )
+    T = task.rounds
+    parameters = sum(p.numel() for p in task.network.parameters())
+    print(f"{settings.model}, {parameters:,} weights, on {task.device}")
+    print(
+        f"{T} plain rounds, then {T} of DOS; batches of {settings.batch_size}, learning rate "
+        f"{settings.learning_rate:g}" + ("; the baseline: plain" if settings.baseline else "")
+    )
+    for note in task.notes:
+        print(note)
+
+
+def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str) -> None:
+    """A row for each method, group by group."""
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("", no_wrap=True)
+    for heading in ("precision", "recall", "F1", "AUPRC"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    methods = [name for name in TITLES if name in measures]
+    methods += [name for name in measures if name not in TITLES]
+    for group in next(iter(measures.values())):
+        table.add_row(f"[bold]{group}")
+        for method in methods:
+            values = measures[method][group]
+            cells = [number(values[name]) for name in ("precision", "recall", "f1", "auprc")]
+            table.add_row(
+                f" {TITLES.get(method, escape(method))}", *cells, end_section=method == methods[-1]
+            )
+    print(f"\n{title}")
+    _print_whole(table)
+
+
+def number(value: float | None) -> str:
+    """.842; what is no number is a dash."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.2f}"
+
+
+def _print_whole(table: Table) -> None:
+    """As wide as it is: in a narrow terminal its lines go on below, and no number is cut."""
+    natural = Console(width=10_000).measure(table).maximum
+    Console(width=max(natural, Console().width)).print(table)
+
+
+class Live:
+    """Rounds as they are done: a line that changes on a terminal, else a line each."""
+
+    def __init__(self, task: Task) -> None:
+        m, T = len(task.train), task.rounds
+        self._rounds = 2 * T
+        self._rows = {"dos": T * (m + task.presented)}
+        if task.settings.baseline:
+            self._rows["plain"] = 2 * T * m
+        self._done, self._start = 0, time.perf_counter()
+        self._console = Console(stderr=True)
+        bar = [BarColumn()] if self._console.width >= _WIDE else []
+        self._progress = Progress(
+            *bar,
+            TextColumn("{task.description}"),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task("starting", total=sum(self._rows.values()))
+
+    def __enter__(self) -> Live:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def on_round(self, method: str, t: int, one: Round) -> None:
+        self._done += one.presented
+        spent = time.perf_counter() - self._start
+        left = spent / self._done * (sum(self._rows.values()) - self._done)
+        text = f"{TITLES[method]} {t}/{self._rounds}: ℓ_g {one.classifier_loss:.3f}"
+        if one.embedding_loss:
+            text += f", λℓ_f {one.embedding_loss:.3f}"
+        scores = one.validation or {}
+        f1 = [f"{group} F1 {number(values['f1'])}" for group, values in scores.items()]
+        text += "".join(f", {part}" for part in f1) + f"; {_duration(left)} left"
+        self._progress.update(self._task, completed=self._done, description=text)
+        if not self._console.is_terminal:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """A line on its own, beside what programs read."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    """12 s, 3 min, 1 h 20 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def print_evaluation(found: Evaluation, title: str) -> None:
+    """The classes, where they are not too many, and the means of groups of them."""
+    print_measures({"dos": found.groups}, title)
+    if len(found.classes) > _LISTED:
+        print(f"{len(found.classes)} classes; --json has them all")
+        return
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("class", overflow="fold", max_width=_NAME)
+    for heading in ("samples", "precision", "recall", "F1", "AUPRC"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for j, name in enumerate(found.classes):
+        report = found.report
+        columns = (report.precision, report.recall, report.f1, report.auprc)
+        cells = [number(float(column[j])) for column in columns]
+        table.add_row(escape(name), str(found.counts[j]), *cells)
+    _print_whole(table)

@@ -1,0 +1,138 @@
+"""The folder of a run: made empty, filled file by file, opened again without running any code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import torch
+
+from ..checkpoint import load_weights, read_weights, save_weights
+from ..errors import InputError
+from ..network import Network, Normalize, pick_device
+from ..zoo import is_own_code, make_network
+from .record import Record, read_record, write_record, write_whole
+from .settings import Settings, as_toml, read_settings
+
+__all__ = ["FILES", "REPORT", "Run", "new_folder", "save_run"]
+
+CONFIG, RECORD, MODEL, BASELINE, REPORT = FILES = (
+    "config.toml",
+    "run.json",
+    "model.safetensors",
+    "baseline.safetensors",
+    "report.html",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was opened: its record is checked, its weights are read when asked for."""
+
+    folder: Path
+    record: Record
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Run:
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise InputError(f"a run must be a folder, as dos train makes it, found no {folder}")
+        record = read_record(folder / RECORD)
+        if not (folder / MODEL).is_file():
+            raise InputError(
+                f"{folder} must hold the weights of its run, found no {MODEL}; train again, or get "
+                "a whole copy"
+            )
+        return cls(folder, record)
+
+    @property
+    def settings(self) -> Settings:
+        """Of its config.toml."""
+        try:
+            return Settings(**read_settings(self.folder / CONFIG))
+        except TypeError:  # no data
+            raise InputError(f"{self.folder / CONFIG} must name the data, found none") from None
+
+    def network(
+        self,
+        *,
+        model: str | None = None,  # FILE.py:FACTORY, where the run is of such a one
+        baseline: bool = False,
+        device: torch.device | str | None = None,
+    ) -> Network:
+        """The trained network. A Python file is run only where ``model`` names it, here and now."""
+        said = self.record.model
+        if is_own_code(said) and model is None:
+            raise InputError(
+                f"{self.folder} was trained with a model of your own, {said}, and no code that a "
+                "run names is run unasked; name it again, if you trust it: --model "
+                f"{said}"
+            )
+        path = self.folder / (BASELINE if baseline else MODEL)
+        weights = read_weights(path)
+        named = ("normalize.mean", "normalize.std")
+        normalize = Normalize(*(weights[one] for one in named)) if named[0] in weights else None
+        network = make_network(
+            model or said,
+            tuple(self.record.input_shape),
+            len(self.record.classes),
+            normalize=normalize,
+        )
+        load_weights(network, path)
+        network.to(pick_device(device))
+        return network.eval()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the samples it was trained on."""
+        dtype: torch.dtype = getattr(torch, self.record.input_dtype)
+        return dtype
+
+
+def new_folder(out: Path | None, name: str, settings: Settings, *, overwrite: bool = False) -> Path:
+    """An empty folder with the settings in it; left out, the next of runs/NAME-1, runs/NAME-2, …"""
+    folder = out or Path("runs")
+    try:
+        if out is None:
+            folder = _next(folder, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        inside = sorted(one.name for one in folder.iterdir())
+        if inside and not overwrite:
+            raise InputError(
+                f"the folder of a run must be empty, found {folder} with {inside[0]}"
+                + (f" and {len(inside) - 1} more" if len(inside) > 1 else "")
+                + "; choose another (--out), or replace what is there (--overwrite)"
+            )
+        for old in (*FILES, *(one for one in inside if one.startswith("story."))):
+            (folder / old).unlink(missing_ok=True)  # half of an old run beside half of a new one
+    except OSError as error:
+        raise InputError(
+            f"{folder} must be a folder that can be made and written to: {error}; choose another "
+            "(--out)"
+        ) from None
+    write_whole(folder / CONFIG, as_toml(settings).encode())
+    return folder
+
+
+def save_run(folder: Path, record: Record, networks: dict[str, Network]) -> Run:
+    """The record last: where it is, the rest is."""
+    for method, file in (("dos", MODEL), ("plain", BASELINE)):
+        if method in networks:
+            save_weights(networks[method], folder / file)
+    write_record(record, folder / RECORD)
+    return Run(folder, record)
+
+
+def _next(parent: Path, name: str) -> Path:
+    """Made here and now: of two trainings that start at once, each has its own."""
+    slug = re.sub(r"[^\w.]+", "-", name.lower()).strip("-.") or "run"
+    for number in count(1):
+        folder = parent / f"{slug}-{number}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError

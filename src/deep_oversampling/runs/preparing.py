@@ -1,0 +1,154 @@
+"""Before the first round: what is trained on, by which plan, with which network; all checked."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim import SGD
+
+from ..augmentation import Augmentation, CropAndFlip
+from ..checkpoint import start_from
+from ..data import Splits
+from ..duration import choose_rounds
+from ..errors import InputError
+from ..fitting import fit_many
+from ..network import Network, Normalize, pick_device
+from ..plan import Plan
+from ..samples import Samples
+from ..selection import Candidate, select
+from ..zoo import choose_model, make_network
+from .settings import Settings
+
+__all__ = ["Task", "prepare"]
+
+_COLOURED, _CROPPED = 3, 32  # channels and pixels from which on pictures count as photographs
+_FEW = 10  # samples of a class that tell little
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """All that a training starts from."""
+
+    settings: Settings  # with nothing left open that the data decides
+    splits: Splits
+    train: Samples
+    validation: Samples
+    plan: Plan
+    network: Network  # with its initial weights
+    augment: Augmentation | None
+    device: torch.device
+    candidates: tuple[Candidate, ...] = ()  # for k = "auto", the best first
+    notes: tuple[str, ...] = ()  # what a reader should know
+
+    @property
+    def rounds(self) -> int:
+        assert self.settings.rounds is not None
+        return self.settings.rounds
+
+    @property
+    def presented(self) -> int:
+        """Σ r_j m_j: the rows of a multi-task round."""
+        return int((self.plan.r * self.train.class_counts.cpu()).sum())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What both trainings are given, alike."""
+        return _options(self.settings, self.augment, self.device)
+
+
+def prepare(settings: Settings, splits: Splits) -> Task:
+    """Settle everything; only k = "auto" takes long, as it trains every candidate."""
+    x = splits.train.x
+    if not x.is_floating_point() and x.dtype != torch.uint8:
+        raise InputError(f"samples must be floats or uint8, found {x.dtype}; store them as float32")
+    device, held = pick_device(settings.device), splits.validation is None
+    splits = splits.with_validation(settings.validation, seed=settings.seed)
+    train, validation = splits.train, splits.validation
+    assert validation is not None
+    shape = tuple(train.x.shape[1:])
+    notes = [f"{settings.validation:.0%} of every class is held out to validate on"] if held else []
+    few = [name for name, m in zip(train.classes, validation.class_counts, strict=True) if m < _FEW]
+    if few:
+        notes.append(
+            f"fewer than {_FEW} validation samples, so their measures are rough: {_some(few)}"
+        )
+    augment = settings.augment
+    if augment is None:
+        augment = len(shape) == 3 and shape[0] == _COLOURED and min(shape[1:]) >= _CROPPED
+        if augment:
+            notes.append("pictures are shifted and mirrored at random (not with --no-augment)")
+    batch_size = min(settings.batch_size or 60, len(train))
+    rounds = settings.rounds or choose_rounds(len(train), batch_size)
+    settings = replace(
+        settings,
+        model=choose_model(shape) if settings.model == "auto" else settings.model,
+        batch_size=batch_size,
+        rounds=rounds,
+        augment=augment,
+    )
+    changed = CropAndFlip(max(1, min(shape[1:]) // 8)) if augment else None
+    network = make_network(
+        settings.model,
+        shape,
+        train.n,
+        normalize=Normalize.of(train.x),
+        seed=settings.seed,
+        pretrained=settings.pretrained,
+    )
+    if settings.weights:
+        left = start_from(network, settings.weights)
+        rest = f"; new: {', '.join(left)}" if left else ""
+        notes.append(f"weights from {Path(settings.weights).name}{rest}")
+    k, r_times, candidates = settings.k, 1.0, []
+    if isinstance(k, str):
+        train_all = partial(fit_many, rounds=rounds, **_options(settings, changed, device))
+        candidates = select(
+            lambda: network,
+            train,
+            lambda counts, k, r_times: Plan.automatic(counts, k, r_times=r_times),
+            train_all,
+            seed=settings.seed,
+            batch_size=batch_size,
+        )
+        k, r_times = candidates[0].k, candidates[0].r_times
+        notes.append(f"k = {k} and r = {r_times:g}/R were chosen on a part of the samples")
+    counts = train.class_counts
+    plan = Plan.automatic(counts, k, r_times=r_times, names=train.classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the note says it in one line
+        fitted = plan.fitted_to(counts, train.classes)
+    fewer = [train.classes[j] for j in (fitted.k < plan.k).nonzero().flatten().tolist()]
+    if fewer:
+        notes.append(f"fewer than {k} neighbours in their class: {_some(fewer)}")
+    return Task(
+        settings,
+        splits,
+        train,
+        validation,
+        fitted,
+        network,
+        changed,
+        device,
+        tuple(candidates),
+        tuple(notes),
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _options(
+    settings: Settings, augment: Augmentation | None, device: torch.device
+) -> dict[str, Any]:
+    return {
+        "batch_size": settings.batch_size,
+        "optimizer": partial(SGD, lr=settings.learning_rate, momentum=0.9),
+        "augment": augment,
+        "device": device,
+    }

@@ -1,0 +1,95 @@
+"""What a run is asked for: the options of ``dos train``, and the TOML file that keeps them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+__all__ = ["Settings", "as_toml", "read_settings"]
+
+_HEAD = "# What made this run. To make it again: dos train --config FILE"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run; those that are None follow from the data."""
+
+    data: str  # the name of a set, or a path
+    model: str = "auto"
+    pretrained: bool = False  # weights that timm has
+    weights: str | None = None  # a safetensors file to start from
+    k: int | str = 5  # or "auto"
+    rounds: int | None = None  # T, after as many initial ones
+    batch_size: int | None = None
+    learning_rate: float = 0.01  # of SGD with momentum 0.9
+    size: int | None = None  # side of pictures
+    validation: float = 0.2  # share held out where the data has no validation split
+    augment: bool | None = None  # crop and flip
+    baseline: bool = True  # plain training beside DOS
+    seed: int = 0
+    device: str | None = None
+    data_dir: str | None = None  # of the official files
+
+    def __post_init__(self) -> None:
+        for name, (kinds, must) in _KINDS.items():
+            value = getattr(self, name)
+            if not (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))):
+                raise InputError(f"{name} must be {must}, found {value!r}")
+        if isinstance(self.k, str) and self.k != "auto":
+            raise InputError(f"k must be a whole number ≥ 0 or 'auto', found {self.k!r}")
+        if not self.learning_rate > 0:
+            raise InputError(f"learning_rate must be above 0, found {self.learning_rate}")
+        for name, least in (("k", 0), ("rounds", 1), ("batch_size", 1), ("size", 1)):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < least:
+                raise InputError(f"{name} must be {least} or more, found {value}")
+
+
+_NONE = type(None)
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("data", "model"), ((str,), "text")),
+    **dict.fromkeys(("weights", "device", "data_dir"), ((str, _NONE), "text")),
+    **dict.fromkeys(("rounds", "batch_size", "size"), ((int, _NONE), "a whole number")),
+    **dict.fromkeys(("learning_rate", "validation"), ((int, float), "a number")),
+    **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
+    "augment": ((bool, _NONE), "true or false"),
+    "k": ((int, str), "a whole number or 'auto'"),
+    "seed": ((int,), "a whole number"),
+}
+
+
+def as_toml(settings: Settings) -> str:
+    """One line an option; those that are None are left out, as TOML has no word for them."""
+    lines = [_HEAD]
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value is not None:
+            # what JSON writes for text, numbers and booleans is TOML as well
+            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}")
+    return "\n".join(lines) + "\n"
+
+
+def read_settings(path: Path | str) -> dict[str, Any]:
+    """The options of a file, by name; those it does not mention are left out."""
+    path = Path(path)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} must be a readable TOML file: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} must be a TOML file: {error}") from None
+    names = [field.name for field in fields(Settings)]
+    for name in found:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InputError(
+                f"{path} must hold options of dos train ({', '.join(names)}), found {name!r}{hint}"
+            )
+    return found

@@ -1,0 +1,136 @@
+"""DOS, and plain training beside it from the same weights; a stop keeps what is done so far."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ..calibration import temperature
+from ..errors import InputError, TrainingError
+from ..fitting import fit
+from ..history import History, Round
+from ..metrics import measure
+from ..network import Network, logits_of
+from ..plan import Plan
+from .preparing import Task
+from .witness import Witness
+
+__all__ = ["FINISHED", "Groups", "OnRound", "Outcome", "train"]
+
+OnRound = Callable[[str, int, Round], None]  # "dos" or "plain", its number from 1 on, the round
+Groups = dict[str, dict[str, float]]  # group -> measure -> value
+
+FINISHED = "finished"
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What came of a task. Methods are keyed "dos" and, where it was trained, "plain"."""
+
+    status: str  # "finished", or where it was stopped and why
+    temperature: float  # of "dos"
+    seconds: float
+    witness: Witness
+    error: TrainingError | None = None  # where that is why it was stopped
+    networks: dict[str, Network] = field(default_factory=dict)
+    histories: dict[str, History] = field(default_factory=dict)
+    probabilities: dict[str, Tensor] = field(default_factory=dict)  # (t, n)  on validation
+    measures: dict[str, Groups] = field(default_factory=dict)
+
+
+def train(task: Task, on_round: OnRound | None = None) -> Outcome | None:
+    """Train; nothing comes back where it was stopped before the first round was done.
+
+    Ctrl-C, or a loss that is no number any more, ends it with the weights of the last whole
+    round. A baseline that was stopped half-way is left out: it would be no fair comparison.
+    """
+    start, witness = time.perf_counter(), Witness(task)
+    outcome = Outcome(FINISHED, 1.0, 0.0, witness)
+    plain = Plan(torch.zeros_like(task.plan.k), torch.ones_like(task.plan.r), task.plan.minority)
+    plans = {"dos": task.plan} | ({"plain": plain} if task.settings.baseline else {})
+    for method, plan in plans.items():
+        network = copy.deepcopy(task.network)
+        watch = _Watch(method, network, witness if method == "dos" else None, on_round)
+        try:
+            history = fit(
+                network,
+                task.train,
+                plan,
+                rounds=task.rounds,
+                validation=task.validation,
+                on_round=watch,
+                seed=task.settings.seed,
+                **task.options,
+            )
+        except torch.OutOfMemoryError:
+            raise InputError(
+                f"the memory of {task.device} must hold a batch, found that it does not; lower "
+                "--batch-size or --size, or choose --device cpu"
+            ) from None
+        except (KeyboardInterrupt, TrainingError) as error:
+            outcome.status = _stopped(method, len(watch.rounds), 2 * task.rounds, error)
+            outcome.error = error if isinstance(error, TrainingError) else None
+            if method == "dos" and not watch.rounds:
+                if isinstance(error, TrainingError):
+                    raise
+                return None
+            if method == "plain":
+                break
+            watch.put_back()
+            history = History(watch.rounds)
+        outcome.networks[method], outcome.histories[method] = network, history
+        if outcome.status != FINISHED:
+            break
+    for method, network in outcome.networks.items():
+        logits = logits_of(network, task.validation.x).cpu()
+        if method == "dos":
+            outcome.temperature = temperature(logits, task.validation.y)
+        outcome.probabilities[method] = logits.softmax(1)
+        outcome.measures[method] = grouped(logits.softmax(1), task.validation.y, task.plan)
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def grouped(probabilities: Tensor, y: Tensor, plan: Plan) -> Groups:
+    """Measures of the classes that the plan favours, of the others, and of all."""
+    report, minority = measure(probabilities, y), plan.minority.numpy()
+    groups = {"minority": minority, "majority": ~minority} if minority.any() else {}
+    found = {name: report.mean(group) for name, group in groups.items()}
+    return found | {"all": report.mean()}
+
+
+def _stopped(method: str, done: int, rounds: int, error: BaseException) -> str:
+    what = "" if method == "dos" else " of the baseline, which is left out"
+    reason = f": {error}" if isinstance(error, TrainingError) else ""
+    return f"stopped after round {done} of {rounds}{what}{reason}"
+
+
+class _Watch:
+    """Keeps the rounds that are done and the weights after the last of them."""
+
+    def __init__(
+        self, method: str, network: Network, witness: Witness | None, on_round: OnRound | None
+    ) -> None:
+        self._method, self._network, self._witness = method, network, witness
+        self._on_round = on_round
+        self._kept: tuple[list[Round], dict[str, Tensor]] = ([], {})  # a stop cannot part them
+
+    @property
+    def rounds(self) -> list[Round]:
+        return self._kept[0]
+
+    def __call__(self, one: Round) -> None:
+        weights = {name: t.detach().clone() for name, t in self._network.state_dict().items()}
+        self._kept = [*self.rounds, one], weights
+        if self._witness:
+            self._witness.look(self._network, len(self.rounds))
+        if self._on_round:
+            self._on_round(self._method, len(self.rounds), one)
+
+    def put_back(self) -> None:
+        self._network.load_state_dict(self._kept[1])

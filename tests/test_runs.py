@@ -1,0 +1,128 @@
+"""A run in Python: what a stop keeps, and that the baseline is fair."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.optim import SGD
+
+from deep_oversampling import InputError, Samples, TrainingError, measure, predict
+from deep_oversampling.data import Splits
+from deep_oversampling.history import Round
+from deep_oversampling.runs import Run, Settings, Task, evaluate, predict_files, prepare, train
+from deep_oversampling.runs.folder import new_folder, save_run
+from deep_oversampling.runs.record import make_record
+from deep_oversampling.runs.training import OnRound
+from toy import blobs
+
+ROUNDS = 3
+
+
+def task(**changes: object) -> Task:
+    splits = Splits("blobs", blobs((40, 30, 9)))
+    return prepare(Settings("blobs", rounds=ROUNDS, device="cpu", **changes), splits)
+
+
+def stop(at: tuple[str, int], error: BaseException) -> OnRound:
+    def on_round(method: str, t: int, one: Round) -> None:
+        if (method, t) == at:
+            raise error
+
+    return on_round
+
+
+@pytest.mark.parametrize("t", [1, 3, 4])
+def test_a_stop_keeps_the_last_whole_round(t: int) -> None:
+    given = task()
+    outcome = train(given, stop(("dos", t), KeyboardInterrupt()))
+    assert outcome is not None
+    assert outcome.status == f"stopped after round {t} of 6"
+    assert list(outcome.networks) == ["dos"]
+    rounds = outcome.histories["dos"].rounds
+    assert len(rounds) == t
+    found = measure(predict(outcome.networks["dos"], given.validation.x), given.validation.y)
+    assert rounds[-1].validation is not None
+    assert rounds[-1].validation["majority"] == found.mean(~given.plan.minority.numpy())
+
+
+def test_a_stop_in_the_midst_of_a_round_undoes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = task(batch_size=9)  # 7 steps a round
+    whole = train(given, stop(("dos", 3), KeyboardInterrupt()))
+    step, taken = SGD.step, []
+
+    def stepped(self: SGD, *arguments: object) -> object:
+        taken.append(1)
+        if len(taken) == 24:  # in the fourth round
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    monkeypatch.setattr(SGD, "step", stepped)
+    outcome = train(given)
+    assert outcome is not None
+    assert whole is not None
+    assert outcome.status == "stopped after round 3 of 6"
+    ours, theirs = (one.networks["dos"].state_dict() for one in (outcome, whole))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_baseline_that_was_stopped_is_left_out() -> None:
+    outcome = train(task(), stop(("plain", 2), KeyboardInterrupt()))
+    assert outcome is not None
+    assert outcome.status == "stopped after round 2 of 6 of the baseline, which is left out"
+    assert list(outcome.networks) == list(outcome.measures) == ["dos"]
+    assert len(outcome.histories["dos"].rounds) == 6
+
+
+def test_a_training_that_is_lost_keeps_what_it_had() -> None:
+    lost = TrainingError("the loss must stay finite")
+    outcome = train(task(), stop(("dos", 2), lost))
+    assert outcome is not None
+    assert outcome.error is lost
+    assert outcome.status.endswith("round 2 of 6: the loss must stay finite")
+
+
+def test_the_baseline_is_presented_every_sample_once_a_round() -> None:
+    outcome = train(task())
+    assert outcome is not None
+    rounds = {name: history.rounds for name, history in outcome.histories.items()}
+    assert [one.presented for one in rounds["plain"]] == [63] * 6
+    assert [one.presented for one in rounds["dos"]][:3] == [63] * 3
+    assert all(one.presented > 63 for one in rounds["dos"][3:])
+    assert all(sorted(one.validation or {}) == ["majority", "minority"] for one in rounds["plain"])
+
+
+def test_a_run_is_opened_as_it_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = task()
+    outcome = train(given)
+    assert outcome is not None
+    folder = new_folder(None, "My blobs!", given.settings)
+    assert folder == Path("runs/my-blobs-1")
+    assert new_folder(None, "My blobs!", given.settings) == Path("runs/my-blobs-2")
+    record = make_record(given, outcome, held_out=True)
+    save_run(folder, record, outcome.networks)
+    run = Run.open(folder)
+    assert run.record == record
+    assert run.settings == given.settings
+    for baseline, method in ((False, "dos"), (True, "plain")):
+        p = predict(run.network(baseline=baseline, device="cpu"), given.validation.x)
+        assert torch.allclose(p, outcome.probabilities[method])
+    assert evaluate(run, given.validation).groups == outcome.measures["dos"]
+    with pytest.raises(InputError, match="trained on pictures"):
+        predict_files(run, ["a.png"])
+
+
+def test_classes_in_another_order_are_the_same_classes(tmp_path: Path) -> None:
+    given = task()
+    outcome = train(given)
+    assert outcome is not None
+    folder = new_folder(tmp_path / "r", "", given.settings)
+    run = save_run(folder, make_record(given, outcome, held_out=True), outcome.networks)
+    turned = Samples(given.validation.x, 2 - given.validation.y, given.validation.classes[::-1])
+    assert evaluate(run, turned).groups == evaluate(run, given.validation).groups
+
+
+def test_tokens_are_refused() -> None:
+    tokens = Samples(torch.zeros(9, 4, dtype=torch.long), [0] * 5 + [1] * 4)
+    with pytest.raises(InputError, match=r"floats or uint8, found torch\.int64"):
+        prepare(Settings("x", device="cpu"), Splits("tokens", tokens))

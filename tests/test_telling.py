@@ -1,0 +1,83 @@
+"""The story of a run: what was trained, gathered as it was."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from deep_oversampling.data import load
+from deep_oversampling.report.story import Story
+from deep_oversampling.runs import Outcome, Settings, Task, prepare, train
+from deep_oversampling.runs.telling import tell
+from picture_files import folder_of
+
+COUNTS = {"apple": 30, "pear": 20, "plum": 8}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Outcome, Story]:
+    place = tmp_path_factory.mktemp("told")
+    folder = folder_of(place / "fruit", COUNTS, (12, 12, 3))
+    task = prepare(Settings(str(folder), rounds=3, device="cpu"), load(folder, cache=place / "c"))
+    outcome = train(task)
+    assert outcome is not None
+    return task, outcome, tell(task, outcome)
+
+
+def test_counts_and_plan(told: tuple[Task, Outcome, Story]) -> None:
+    _, _, story = told
+    assert story.classes == ("apple", "pear", "plum")
+    assert story.minority == (2,)
+    assert story.counts.tolist() == [24, 16, 6]
+    assert story.presented.tolist() == [24, 16, 18]
+    assert sorted(story.probabilities) == sorted(story.histories) == ["dos", "plain"]
+    for p in story.probabilities.values():
+        assert p.shape == (len(story.labels), 3)
+        assert p.sum(1) == pytest.approx(1, abs=1e-5)
+
+
+def test_moments_are_seen_by_one_projection(told: tuple[Task, Outcome, Story]) -> None:
+    _, outcome, story = told
+    titles = ["before DOS", "after round 1", "after round 2", "after round 3"]
+    assert [moment.title for moment in story.moments] == titles
+    assert all(m.points.shape == (len(story.moment_labels), 2) for m in story.moments)
+    last, v = story.moments[-1].points, outcome.witness.moments[-1][1].double()
+    assert last.mean(0) == pytest.approx(0, abs=1e-4)
+    kept = torch.linalg.svdvals(v - v.mean(0))[:2].numpy()  # the two widest directions
+    assert np.linalg.svd(last, compute_uv=False) == pytest.approx(kept, rel=1e-3)
+
+
+def test_over_sampled_examples_are_rows_of_the_last_round(
+    told: tuple[Task, Outcome, Story],
+) -> None:
+    task, _, story = told
+    assert len(story.over_sampled) == 6
+    for one in story.over_sampled:
+        assert one.label == 2
+        assert Path(one.name).parent.name == "plum"
+        assert len(one.neighbours) == task.plan.k[2] == 5
+        assert one.weight + sum(w for _, _, w in one.neighbours) == pytest.approx(1, abs=1e-5)
+        assert one.image is not None
+        assert one.image.shape == (12, 12, 3)
+        assert len({one.name, *(name for _, name, _ in one.neighbours)}) == 6
+
+
+def test_mistakes_are_the_most_certain_of_rare_classes(
+    told: tuple[Task, Outcome, Story],
+) -> None:
+    task, _, story = told
+    for method, found in story.mistakes.items():
+        p, y = story.probabilities[method], story.labels
+        wrong = (p.argmax(1) != y) & (y == 2)
+        assert len(found) == min(24, wrong.sum())
+        assert [one.probability for one in found] == sorted(p[wrong].max(1), reverse=True)
+        assert all(one.label == 2 != one.predicted for one in found)
+    assert task.splits.files
+
+
+def test_facts_name_the_settings(told: tuple[Task, Outcome, Story]) -> None:
+    _, _, story = told
+    assert story.facts["model"] == "lenet"
+    assert story.facts["status"] == "finished"
+    assert "weights" not in story.facts
