@@ -60,8 +60,17 @@ def dos(
 
     dos predict runs/pictures-1 new/*.jpg
     """
+    if not _log.handlers:
+        _log.addHandler(_Told())
     if verbose:
         _log.setLevel(logging.DEBUG)
+
+
+class _Told(logging.Handler):
+    """What the library logs, as everything else that ``dos`` has to say."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"dos: {record.getMessage()}", file=sys.stderr)
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
-"""Data loaded with a bar while pictures are decoded, and what was skipped told afterwards."""
+"""Data loaded with a bar while pictures are decoded."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     from ..data import Splits
 
 __all__ = ["load_shown"]
-
-_NAMED = 5  # of the skipped files
 
 
 def load_shown(
@@ -34,12 +31,6 @@ def load_shown(
         def on_progress(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total, visible=True)
 
-        splits = load(
+        return load(
             source, data_dir=data_dir, cache=cache, size=size, grey=grey, on_progress=on_progress
         )
-    for one in splits.skipped[:_NAMED]:
-        print(f"dos: skipped {one.file}: {one.reason}", file=sys.stderr)
-    if len(splits.skipped) > _NAMED:
-        rest = len(splits.skipped) - _NAMED
-        print(f"dos: skipped {rest} more pictures that cannot be read", file=sys.stderr)
-    return splits

@@ -38,6 +38,8 @@ __all__ = ["decode"]
 
 log = logging.getLogger(__name__)
 
+_NAMED = 5  # of the pictures that are skipped; Splits.skipped has them all
+
 A = TypeVar("A")
 
 _FORMAT = 2  # of the kept files; another number leaves the old ones alone
@@ -159,8 +161,10 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
             "that folder, and the pictures are decoded again"
         ) from None
     _refuse(skipped if strict else ())
-    for one in skipped:
+    for one in skipped[:_NAMED]:
         log.warning("skipped %s: %s", one.file, one.reason)
+    if len(skipped) > _NAMED:
+        log.warning("skipped %d more pictures that cannot be read", len(skipped) - _NAMED)
     if leaked:
         log.warning(
             "%d pictures to validate or test on are in train too, byte for byte, the first: %s",
