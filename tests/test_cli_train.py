@@ -5,6 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,8 @@ import pytest
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from deep_oversampling import InputError, cli, lenet, save_weights
+from deep_oversampling import InputError, cli, lenet, resnet18, save_weights
+from deep_oversampling.cli.threads import suit_threads
 from deep_oversampling.data import load
 from deep_oversampling.runs import Run, Settings, prepare, read_settings
 from deep_oversampling.runs.settings import as_toml
@@ -226,6 +230,17 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "deep_oversampling", *map(str, arguments)]
 
 
+@contextmanager
+def killed_after(process: "subprocess.Popen[str]", seconds: float) -> Iterator[None]:
+    """So that a failure is a failure and no endless wait."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def test_a_narrow_terminal_loses_no_number(pictures: Path) -> None:
     result = subprocess.run(
         command("train", pictures, "--no-baseline", *QUICK),
@@ -240,12 +255,17 @@ def test_a_narrow_terminal_loses_no_number(pictures: Path) -> None:
 
 def test_ctrl_c_leaves_what_was_trained(pictures: Path) -> None:
     options = ["--rounds", "5000", "--device", "cpu", "--out", "r", "--no-baseline"]
-    with subprocess.Popen(
-        command("train", pictures, *options),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with (
+        subprocess.Popen(
+            command("train", pictures, *options),
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            # what runs in the background may have been told to ignore ctrl-C, and its children too
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process,
+        killed_after(process, seconds=300),
+    ):
         assert process.stderr
         while not process.stderr.readline().startswith("DOS 3/"):
             assert process.poll() is None
@@ -295,3 +315,19 @@ def test_new_pictures_do_not_move_old_names(pictures: Path) -> None:
     splits = load(pictures)
     assert Path(splits.file_of(splits.train, 0)).name == "0.png"
     assert Path(splits.file_of(splits.train, 1)).name == "000.png"
+
+
+@pytest.mark.parametrize(("said", "threads"), [(None, 1), ("2", 2)])
+def test_a_small_network_is_trained_by_one_thread(
+    said: str | None, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = [2]
+    monkeypatch.setattr("torch.set_num_threads", found.append)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if said:
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    suit_threads(lenet())
+    assert found[-1] == threads
+    found.append(2)
+    suit_threads(resnet18())  # eleven million weights
+    assert found[-1] == 2

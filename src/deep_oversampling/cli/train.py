@@ -119,6 +119,7 @@ def _train(
     from ..runs.record import make_record
     from ..runs.telling import tell
     from .loading import load_shown
+    from .threads import suit_threads
     from .train_tables import Live, print_measures, print_task
 
     options = read_settings(config) if config else {}
@@ -132,6 +133,7 @@ def _train(
     if settings.k == "auto":
         print("choosing k and r: every candidate is trained on four fifths of the samples …")
     task = prepare(settings, splits)
+    suit_threads(task.network)
     print_task(task)
     folder = new_folder(out, splits.name, task.settings, overwrite=overwrite)
     with Live(task) as live:
