@@ -10,7 +10,7 @@ import pytest
 
 from deep_oversampling.errors import InputError
 from deep_oversampling.report import Story, load_story, save_story
-from deep_oversampling.report.writing import jsonable, write_whole
+from deep_oversampling.writing import jsonable, write_whole
 from stories import nasty_story, story
 
 

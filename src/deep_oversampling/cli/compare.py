@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .bars import bar
 from .compare_table import print_table
 from .data import Cache, DataDir
 
@@ -92,17 +91,7 @@ def compare(
     found = [trial for trial in found if not trial.left_out]  # those are tried again
     seeds = range(seed, seed + trials)
     missing = missing_trials(found, chosen, seeds)
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with progress:
+    with bar() as progress:
         task = progress.add_task("trials", total=sum(map(len, missing.values())))
         for trial in run_missing(splits, setting, missing, device=device):
             found.append(trial)

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from .bars import bar
 
 __all__ = ["demo"]
 
@@ -33,15 +34,7 @@ def demo(
 
     torch.set_num_threads(1)  # so small a network gains nothing from threads on a free machine,
     # and on a busy one they wait for each other many times longer than they work
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with progress:
+    with bar() as progress:
         task = progress.add_task("training", total=trials * len(METHODS))
         result = run_demo(
             trials=trials, seed=seed, rounds=rounds, on_training=lambda: progress.advance(task)

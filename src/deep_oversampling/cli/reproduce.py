@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .bars import bar
 from .data import Cache, DataDir
 
 if TYPE_CHECKING:
@@ -156,17 +156,8 @@ def _run(laboratory: Laboratory, table: str, experiment: Experiment) -> None:
         print(f"dos: {note}", file=sys.stderr)
     if not job.trials:
         return
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
     begun = time.perf_counter()
-    with progress:
+    with bar(console) as progress:
         task = progress.add_task(escape(what), total=job.trials)
         for _ in laboratory.run(job):
             progress.advance(task)

@@ -255,8 +255,8 @@ def _save_array(path: Path, array: Any) -> None:
 
     import numpy as np
 
-    from ..runs.record import write_whole
+    from ..writing import write_whole
 
     content = io.BytesIO()
     np.save(content, array)
-    write_whole(path, content.getvalue())
+    write_whole({path: content.getvalue()})

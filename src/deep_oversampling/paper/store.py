@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..rivals.trials import Trial, read_headers, read_trials
+from ..writing import write_whole
 from .experiments import TABLES, Experiment
 
 __all__ = [
@@ -87,11 +88,7 @@ def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Whole or not at all: under another name, which is then changed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole({path: (json.dumps(content) + "\n").encode()})
 
 
 def _json(path: Path) -> dict[str, Any]:

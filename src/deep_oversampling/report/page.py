@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..writing import jsonable, write_whole
 from .checks import check_story
 from .confusion import confusion
 from .counts import counts
@@ -25,7 +26,6 @@ from .reliability import reliability
 from .rounds import rounds
 from .scores import Scores, score
 from .story import Story
-from .writing import jsonable, write_whole
 
 __all__ = ["render", "write_report"]
 

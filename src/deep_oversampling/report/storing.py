@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from ..errors import InputError
+from ..writing import jsonable, write_whole
 from .checks import check_story
 from .story import Mistake, Moment, OverSampled, Story
-from .writing import jsonable, write_whole
 
 __all__ = ["load_story", "save_story"]
 

@@ -12,8 +12,9 @@ import torch
 from ..checkpoint import load_weights, read_weights, save_weights
 from ..errors import InputError
 from ..network import Network, Normalize, pick_device
+from ..writing import write_whole
 from ..zoo import is_own_code, make_network
-from .record import Record, read_record, write_record, write_whole
+from .record import Record, read_record, write_record
 from .settings import Settings, as_toml, read_settings
 
 __all__ = ["FILES", "REPORT", "Run", "new_folder", "save_run"]
@@ -112,7 +113,7 @@ def new_folder(out: Path | None, name: str, settings: Settings, *, overwrite: bo
             f"{folder} must be a folder that can be made and written to: {error}; choose another "
             "(--out)"
         ) from None
-    write_whole(folder / CONFIG, as_toml(settings).encode())
+    write_whole({folder / CONFIG: as_toml(settings).encode()})
     return folder
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import platform
-import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -16,10 +14,11 @@ import torch
 from .. import __version__
 from ..data import fingerprint
 from ..errors import InputError
+from ..writing import jsonable, write_whole
 from .preparing import Task
 from .training import Outcome
 
-__all__ = ["Record", "make_record", "read_record", "write_record", "write_whole"]
+__all__ = ["Record", "make_record", "read_record", "write_record"]
 
 _FORMAT, _VERSION = "deep_oversampling run", 1
 
@@ -80,8 +79,8 @@ def make_record(task: Task, outcome: Outcome, *, held_out: bool) -> Record:
 
 def write_record(record: Record, path: Path) -> None:
     content = {"format": _FORMAT, "version": _VERSION, **asdict(record)}
-    text = json.dumps(_without_nan(content), indent=1, ensure_ascii=False, allow_nan=False)
-    write_whole(path, (text + "\n").encode("utf-8", "surrogateescape"))
+    text = json.dumps(jsonable(content), indent=1, ensure_ascii=False, allow_nan=False)
+    write_whole({path: (text + "\n").encode("utf-8", "surrogateescape")})
 
 
 def read_record(path: Path) -> Record:
@@ -115,30 +114,6 @@ def read_record(path: Path) -> Record:
     if not isinstance(getattr(torch, content["input_dtype"], None), torch.dtype):
         raise _not_a_run(path, f"input_dtype = {content['input_dtype']!r}")
     return Record(**content)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """The file is there whole or not at all."""
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"{path} must be a file in a folder that can be written to: {error}; choose another "
-            "folder (--out)"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _without_nan(value: Any) -> Any:
-    """NaN is no JSON."""
-    if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_text(value: Any) -> bool:

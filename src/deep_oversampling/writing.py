@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from .errors import InputError
 
 __all__ = ["jsonable", "write_whole"]
 
