@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from torch import Tensor
 
+from ..calibration import temperature
 from .checks import METHODS
 from .story import Story
 
-__all__ = ["bins", "calibration_error", "fit_temperature", "reliability", "scaled", "tempered"]
+__all__ = ["bins", "calibration_error", "reliability", "scaled", "tempered"]
 
 _BINS = 15
 _SMALLEST = float(np.finfo(np.float32).tiny)  # below it a float32 probability is 0
@@ -45,28 +47,15 @@ def calibration_error(p: Floats, labels: Labels, count: int = _BINS) -> float:
     return float(gaps @ found["share"])
 
 
-def scaled(p: Floats, temperature: float) -> Floats:
+def scaled(p: Floats, t: float) -> Floats:
     """softmax(log p / T): above 1 it is less sure, below 1 surer; the ranking stays."""
-    logits = np.log(np.maximum(p.astype(np.float64), _SMALLEST)) / temperature
-    raised = np.exp(logits - logits.max(1, keepdims=True))
-    result: Floats = raised / raised.sum(1, keepdims=True)
+    result: Floats = (_logits(p) / t).softmax(1).numpy()
     return result
 
 
-def fit_temperature(p: Floats, labels: Labels) -> float:
-    """The temperature at which the labels are likeliest, between 1/20 and 20."""
-    logits = np.log(np.maximum(p.astype(np.float64), _SMALLEST))
-    logits -= logits.max(1, keepdims=True)
-    own = logits[np.arange(len(labels)), labels]
-
-    def loss(log_t: float) -> float:
-        t = np.exp(log_t)
-        return float(np.mean(np.log(np.exp(logits / t).sum(1)) - own / t))
-
-    bound = float(np.log(20))
-    options = {"xatol": 1e-4}
-    found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options=options)
-    return float(np.exp(found.x))
+def _logits(p: Floats) -> Tensor:
+    """Up to a constant in each row, which changes no probability."""
+    return torch.from_numpy(np.log(np.maximum(p.astype(np.float64), _SMALLEST)))
 
 
 def tempered(p: Floats, labels: Labels, *, seed: int = 0) -> tuple[Floats, tuple[float, float]]:
@@ -79,8 +68,8 @@ def tempered(p: Floats, labels: Labels, *, seed: int = 0) -> tuple[Floats, tuple
     result = p.astype(np.float64)
     if not second.size:  # one sample: nothing to fit on
         return result, (1.0, 1.0)
-    of_second = fit_temperature(p[second], labels[second])
-    of_first = fit_temperature(p[first], labels[first])
+    of_second = temperature(_logits(p[second]), torch.from_numpy(labels[second]))
+    of_first = temperature(_logits(p[first]), torch.from_numpy(labels[first]))
     result[first] = scaled(p[first], of_second)
     result[second] = scaled(p[second], of_first)
     return result, (of_first, of_second)
