@@ -73,6 +73,15 @@ def choices() -> list[Choice]:
         Choice("R9 state", "forgotten", change=lambda s, _: variants.forgetting(s, True)),
         Choice("R2", "stored, λ = 1", change=lambda s, _: variants.stale(s, 1.0)),
         Choice("R2", "stored, λ = 0.1", change=lambda s, _: variants.stale(s, 0.1)),
+        *(
+            Choice("R2 schedule", f"{name}, cosine from {lr}", lr=lr, cosine=True, change=change)
+            for lr in (0.01, 0.02, 0.03)
+            for name, change in {
+                "stored, λ = 1": lambda s, _: variants.stale(s, 1.0),
+                "stored, λ = 0.1": lambda s, _: variants.stale(s, 0.1),
+                "live, f once": _once,
+            }.items()
+        ),
         Choice("R4", "through ρ", change=_objective(variants.RHO_LEARNS)),
         Choice("R7", "ρ′₀", change=_objective(variants.OWN_BY_RHO)),
         Choice("R5", "λ = 0", pull=0.0, limit=None),
@@ -97,6 +106,11 @@ def choices() -> list[Choice]:
 
 def _objective(objective: variants.Objective) -> Change:
     return lambda stages, _: variants.with_objective(stages, objective)
+
+
+def _once(stages: Iterator[Stage], contest: Contest) -> Iterator[Stage]:
+    r = contest.plan.r.to(contest.samples.y.device)
+    return variants.with_objective(stages, variants.once(r))
 
 
 def _weights(alpha: float) -> Change:

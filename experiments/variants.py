@@ -18,7 +18,7 @@ from deep_oversampling.pull import limit_pull
 from deep_oversampling.seeding import Streams
 from deep_oversampling.stages import Stage
 
-__all__ = ["forgetting", "stale", "with_objective", "with_weights"]
+__all__ = ["forgetting", "once", "stale", "with_objective", "with_weights"]
 
 PULL, LIMIT = 10.0, 0.3
 
@@ -29,10 +29,21 @@ def with_objective(stages: Iterator[Stage], objective: Objective) -> Iterator[St
 
 
 def varied(
-    network: Network, z: MicroClusters, *, rho_learns: bool = False, own_by_rho: bool = False
+    network: Network,
+    z: MicroClusters,
+    *,
+    rho_learns: bool = False,
+    own_by_rho: bool = False,
+    share: Tensor | None = None,  # (n,)
 ) -> tuple[Tensor, Tensor]:
-    """ℓ′_g + λℓ′_f with a gradient through ρ (R4), or with the original loss by ρ′₀ (R7)."""
+    """ℓ′_g + λℓ′_f with a gradient through ρ (R4), or with the original loss by ρ′₀ (R7).
+
+    With a share, f learns that much from the original loss of a row, and g all of it.
+    """
     to_g, to_f = limit_pull(network.embed(z.x), LIMIT)
+    if share is not None:
+        of_row = share[z.y].unsqueeze(1)
+        to_g = of_row * to_g + ((1 - of_row) * to_g).detach()
     c, k, _ = z.v.shape
     alone = len(to_g) - c
     errors = weighted_errors(to_f[:c], z.v, z.w)
@@ -48,6 +59,11 @@ def varied(
 
 RHO_LEARNS: Objective = partial(varied, rho_learns=True)
 OWN_BY_RHO: Objective = partial(varied, own_by_rho=True)
+
+
+def once(r: Tensor) -> Objective:
+    """f learns from a sample as if it were presented once, g from every presentation."""
+    return partial(varied, share=1 / r)
 
 
 @dataclass(frozen=True, eq=False)

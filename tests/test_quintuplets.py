@@ -109,6 +109,38 @@ def test_quintuplets_of_many_anchors_are_those_of_each() -> None:
         assert torch.equal(counts[row], alone[1][0])
 
 
+def test_candidates_are_some_of_every_class_and_anew_for_every_block() -> None:
+    counts = torch.tensor([900, 90, 9, 1])
+    y = torch.arange(4).repeat_interleave(counts)
+    v, cluster = torch.randn(1000, 2, generator=generator()), y.clone()
+    anchors = torch.arange(1000)
+    index, _ = quintuplets(v, y, cluster, anchors, generator())
+    again, _ = quintuplets(v, y, cluster, anchors, generator())
+    assert torch.equal(index, again)
+    assert torch.equal(index[:, 0], anchors)
+    same, stranger = y[index[:, :4]], y[index[:, 4]]
+    assert (same == y.unsqueeze(1)).all()
+    assert (stranger != y).all()
+    of_block = [set(index[rows, 1:].flatten().tolist()) - set(range(1000)[rows]) for rows in BLOCKS]
+    assert all(len(found) <= 40 for found in of_block)  # ten of a class, on the average
+    assert of_block[0] != of_block[1]
+
+
+def test_candidates_are_searched_as_all_samples_are() -> None:
+    """The farthest of a class that stands on a line, among those that were drawn."""
+    v = torch.arange(60.0).unsqueeze(1)
+    y = torch.arange(60) // 30
+    index, _ = quintuplets(v, y, y.clone(), torch.tensor([0, 59]), generator())
+    exact, _ = quintuplets(v, y, y.clone(), torch.tensor([0, 59]))
+    assert exact[:, [1, 4]].tolist() == [[29, 30], [30, 29]]
+    assert 0 < index[0, 1] <= 29 < index[0, 4]
+    assert index[1, 4] <= 29 < index[1, 1] < 59
+    assert index[0, 4] == index[1, 1]  # both the first of its class among the same candidates
+
+
+BLOCKS = (slice(0, 512), slice(512, 1000))
+
+
 @pytest.mark.parametrize("as_view", [False, True], ids=["tensor", "view"])
 def test_a_batch_of_quintuplets_stands_group_after_group(as_view: bool) -> None:
     x = torch.randn(8, 2, generator=generator())

@@ -86,7 +86,8 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
         seed = int(torch.randint(2**31, (), generator=contest.rng("clusters", t)))
         cluster = clusters(v, samples.y, seed)
         anchors = draw_anchors(samples.y, cluster, size, contest.rng("anchors", t))
-        table = Quintuplets(samples, *quintuplets(v, samples.y, cluster, anchors))
+        found = quintuplets(v, samples.y, cluster, anchors, contest.rng("candidates", t))
+        table = Quintuplets(samples, *found)
         yield Stage("quintuplet", table, objective, images_per_row=5)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import pad
 
 from ..samples import Samples
 from .tables import class_balanced, one_of
@@ -20,7 +21,8 @@ __all__ = ["Quintuplets", "clusters", "draw_anchors", "quintuplets"]
 
 _CLUSTERS = 10  # of a class at most
 _MEMBERS = 20  # of a cluster, on the average, at least
-_BLOCK = 512  # anchors whose distances to all samples are in memory together
+_BLOCK = 512  # anchors whose distances are in memory together, and who share their candidates
+_CANDIDATES = 10  # of a class, on the average
 
 
 def clusters(v: Tensor, y: Tensor, seed: int) -> Tensor:  # (m, d), (m,) -> (m,)
@@ -63,30 +65,51 @@ def quintuplets(
     y: Tensor,  # (m,)
     cluster: Tensor,  # (m,)
     anchors: Tensor,  # (rows,)
+    generator: Generator | None = None,
 ) -> tuple[Tensor, Tensor]:  # (rows, 5), (rows, 3)
     """The four companions of each anchor, by their distances now.
 
     p+ is the farthest of its cluster, p− the nearest of its class in another cluster, p−− the
-    farthest of its class, n the nearest of another class. Where there is none (a class with a
+    farthest of its class, n the nearest of another class: among a few candidates of every class if
+    there is a generator to draw them, else among all samples. Where there is none (a class with a
     single cluster has no p−) the one before stands in, and the margin between them does not count.
     """
-    parts = [_companions(v, y, cluster, part) for part in anchors.split(_BLOCK)]
+    everyone = torch.arange(len(y), device=y.device)
+    parts = []
+    for part in anchors.split(_BLOCK):
+        candidates = _candidates(y, generator) if generator else everyone
+        parts.append(_companions(v, y, cluster, part, candidates))
     index, counts = zip(*parts, strict=True)
     return torch.cat(index), torch.cat(counts)
 
 
-def _companions(v: Tensor, y: Tensor, cluster: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
-    distance = torch.cdist(v[a], v)  # (b, m)
-    alike = y[a].unsqueeze(1) == y
-    together = cluster[a].unsqueeze(1) == cluster
+def _candidates(y: Tensor, generator: Generator) -> Tensor:
+    """Among all samples the companions would be outliers, and embeddings collapse to escape them.
+
+    At least one of every class, so that each anchor has a stranger.
+    """
+    classes = y.cpu().unique()
+    one_each = one_of(y, classes, generator)
+    more = class_balanced(y, (_CANDIDATES - 1) * len(classes), generator)
+    return torch.cat([one_each, more]).to(y.device)
+
+
+def _companions(
+    v: Tensor, y: Tensor, cluster: Tensor, a: Tensor, candidates: Tensor
+) -> tuple[Tensor, Tensor]:
+    # the anchor stands among its candidates, at distance 0: for where it is alone
+    found = torch.cat([a.unsqueeze(1), candidates.expand(len(a), -1)], 1)  # (b, c)
+    distance = pad(torch.cdist(v[a], v[candidates]), (1, 0))
+    alike, together = (of[a].unsqueeze(1) == of[found] for of in (y, cluster))
     near = distance.masked_fill(~together, -torch.inf).argmax(1)
     other = distance.masked_fill(~alike | together, torch.inf).min(1)
     split = other.values.isfinite()  # the class has another cluster
     further = torch.where(split, other.indices, near)
     farthest = distance.masked_fill(~alike, -torch.inf).argmax(1)
     stranger = distance.masked_fill(alike, torch.inf).argmin(1)
-    index = torch.stack([a, near, further, farthest, stranger], 1)
-    return index, torch.stack([split, farthest != further, torch.ones_like(split)], 1)
+    places = torch.stack([torch.zeros_like(near), near, further, farthest, stranger], 1)
+    index = found.gather(1, places)
+    return index, torch.stack([split, index[:, 3] != index[:, 2], torch.ones_like(split)], 1)
 
 
 def draw_anchors(y: Tensor, cluster: Tensor, size: int, generator: Generator) -> Tensor:
