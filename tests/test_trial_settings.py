@@ -123,13 +123,13 @@ def test_broken_lines_are_named_and_stay(tmp_path: Path) -> None:
 def rates_of(monkeypatch: pytest.MonkeyPatch, method: str, **changes: object) -> list[float]:
     """The learning rates of the optimiser, round by round."""
     seen: list[float] = []
-    run = Trainer.train_round
+    run = Trainer.train_in_parts
 
     def watched(self: Trainer, *values: object, **options: object) -> object:
         seen.append(self.optimizer.param_groups[0]["lr"])
         return run(self, *values, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Trainer, "train_round", watched)
+    monkeypatch.setattr(Trainer, "train_in_parts", watched)
     setting = replace(SMALL, rounds=2, learning_rate=0.02, **changes)
     list(run_trials(SPLITS, setting, [METHODS[method]], [0], device="cpu"))
     return seen

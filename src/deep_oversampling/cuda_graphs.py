@@ -25,7 +25,10 @@ class CudaGraphs:
         self._try_convolutions = try_convolutions
         with torch.cuda.device(device):
             self._pool: Any = torch.cuda.graph_pool_handle()
-            self._stream = torch.cuda.Stream()  # on the default one nothing can be recorded
+            here = torch.cuda.current_stream()
+            # on the default one nothing can be recorded; a training with a stream of its own
+            # records there
+            self._stream = torch.cuda.Stream() if here == torch.cuda.default_stream() else here
 
     def aside(self, function: Callable[[], None]) -> None:
         with torch.cuda.device(self._device):
@@ -39,8 +42,11 @@ class CudaGraphs:
             raise RuntimeError(reason)
         with torch.cuda.device(self._device):
             graph = torch.cuda.CUDAGraph()
+            # not on the stream that torch has for all recordings: cuBLAS has a workspace for each
+            # stream, and two graphs that are replayed at once must not share one
+            recording = torch.cuda.graph(graph, pool=self._pool, stream=self._stream)
             try:
-                with torch.cuda.graph(graph, pool=self._pool), self._convolutions():
+                with recording, self._convolutions():
                     function()
             except RuntimeError:
                 torch.cuda.synchronize()

@@ -11,8 +11,9 @@ from torch import nn, optim
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from .errors import InputError
-from .network import Network
+from .network import Network, is_wide
 from .stages import Member, train_members
+from .turns import train_in_turns
 
 __all__ = ["how_many", "train_together", "why_in_turn"]
 
@@ -66,14 +67,18 @@ def train_together(
     at_once: int,
     **options: Any,  # of train_members
 ) -> list[Member]:
-    """Train them all; where memory does not suffice for ``at_once``, half as many at once."""
+    """Train them all; where memory does not suffice for ``at_once``, half as many at once.
+
+    Small networks are stacked; wide ones, which a stack slows down, take turns.
+    """
     if at_once < 1:
         raise InputError(f"at_once must be 1 or more, found {at_once}")
     done: list[Member] = []
     while len(done) < len(makers):
         members = [make() for make in makers[len(done) : len(done) + at_once]]
+        wide = len(members) > 1 and is_wide(members[0].network)
         try:
-            train_members(members, **options)
+            (train_in_turns if wide else train_members)(members, **options)
         except torch.OutOfMemoryError:
             if len(members) == 1:
                 raise
