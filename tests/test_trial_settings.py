@@ -159,7 +159,7 @@ def test_a_method_may_have_a_rate_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_unknown_schedule_is_refused() -> None:
     setting = replace(SMALL, schedule="linear")
-    with pytest.raises(InputError, match="must be one of constant, cosine, found 'linear'"):
+    with pytest.raises(InputError, match="must be one of constant, cosine, steps, found 'linear'"):
         list(run_trials(SPLITS, setting, [METHODS["cnn"]], [0]))
 
 
