@@ -40,6 +40,14 @@ def test_what_was_taken_away_comes_first() -> None:
     assert not set(rare) & values(subset.samples)
 
 
+def test_everything_that_is_not_trained_on() -> None:
+    subset = imbalanced(WHOLE, "exp:10", seed=0)
+    (train, even), (same, everything) = (set_aside(subset, even=even) for even in (True, False))
+    assert values(train) == values(same)
+    assert values(everything) == values(WHOLE) - values(train) > values(even)
+    assert everything.class_counts.tolist() == [4, 28, 36]
+
+
 def test_the_seed_decides() -> None:
     first, again, other = (
         values(set_aside(imbalanced(WHOLE, "none", seed=s))[1]) for s in (0, 0, 1)

@@ -13,7 +13,12 @@ from .index import Subset
 __all__ = ["set_aside"]
 
 
-def set_aside(subset: Subset, share: float = 0.1) -> tuple[Samples, Samples]:
+def set_aside(
+    subset: Subset,
+    share: float = 0.1,
+    *,
+    even: bool = True,  # False: all that is not trained on; then classes differ in number
+) -> tuple[Samples, Samples]:
     """What is left to train on, and as many samples of every class to judge by.
 
     As many as ``share`` of the smallest class of the whole. They are among those that the protocol
@@ -41,5 +46,6 @@ def set_aside(subset: Subset, share: float = 0.1) -> tuple[Samples, Samples]:
         rows = rows[torch.randperm(len(rows), generator=generator)]
         first = kept[rows].long().argsort(stable=True)  # those that were taken away
         aside[rows[first[:each]]] = True
-    train = (kept & ~aside).nonzero().flatten()
-    return whole.subset(train), whole.subset(aside.nonzero().flatten())
+    train = kept & ~aside
+    judged = aside if even else ~train
+    return whole.subset(train.nonzero().flatten()), whole.subset(judged.nonzero().flatten())
