@@ -210,7 +210,7 @@ def chosen_forms(patterns: Sequence[str], changes: Sequence[str]) -> list[Form]:
 
 
 def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
-    lines = [json.loads(text) for text in out.open()] if out.exists() else []
+    lines = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
     found = [one for one in lines if "header" not in one]
     same = [one for one in found if vars(settings).items() <= one.items()]
     return {(one["form"], one["seed"]) for one in same}
