@@ -13,7 +13,7 @@ from torch.optim import SGD
 
 import modern
 from contests import pictures, small_lenet
-from deep_oversampling import InputError, Samples, embed, resnet32, training
+from deep_oversampling import Engine, InputError, Samples, embed, resnet32, training
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.data import Splits
 from deep_oversampling.losses import entropy
@@ -184,6 +184,22 @@ def test_steps_with_a_memory_can_be_replayed(monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(weights(eager), weights(replayed))
     assert torch.equal(eager.memory, replayed.memory)
     assert not torch.equal(eager.memory, Remembering(small_lenet(), pictures((12, 8, 4))).memory)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+@pytest.mark.parametrize("name", ["ce+live-both", "la+live-momentum", "ldam+live", "ce+hull"])
+def test_forms_are_recorded_on_a_gpu(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    images, form, found = pictures((60, 40, 20)).to("cuda"), FORMS[name], []
+    for engine in (Engine(replay=False), Engine()):
+        partner = PARTNERS[form.partner]
+        network = partner.prepare(resnet32(1, 3)).to("cuda")
+        network = form.prepare(network, images).to("cuda")
+        stages = form.stages(network, task(images, 4), partner)
+        options = {"batch_size": 16, "optimizer": partial(SGD, lr=1e-3), "engine": engine}
+        train_stages(network, stages, rng=streams(0), augment=CropAndFlip(1), **options)
+        found.append(torch.cat([t.flatten().float() for t in network.state_dict().values()]))
+    assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-3
+    assert caplog.records == []  # nothing refused
 
 
 def test_a_memory_that_does_nothing_is_the_partner() -> None:

@@ -10,7 +10,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import ExponentialLR
 
 from contests import pictures
-from deep_oversampling import Network, Samples, TrainingError, resnet32, together
+from deep_oversampling import Engine, Network, Samples, TrainingError, resnet32, together
 from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.objectives import single_task
@@ -27,6 +27,7 @@ OPTIONS = {
     "schedule": partial(ExponentialLR, gamma=0.5),
 }
 SAMPLES = blobs()
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA streams need a GPU")
 
 
 def plain(seed: int, rounds: int = 2) -> Member:
@@ -109,20 +110,22 @@ def test_where_one_fails_the_others_are_left_whole() -> None:
     assert all(p.grad is None for p in members[0].network.parameters())
 
 
-def test_wide_networks_take_turns_and_small_ones_are_stacked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    images, called = pictures((6, 4, 2)), []
+def test_wide_networks_take_turns_and_others_are_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
     for name in ("train_in_turns", "train_members"):
         monkeypatch.setattr(together, name, lambda members, name=name, **_: called.append(name))
 
-    def member(network: Network) -> Member:
-        return Member(network, iter([]), streams(0))
+    def wide() -> Network:
+        return resnet32(1, 3)
 
-    for make in (lambda: member(resnet32(images.x.shape[1], 3)), lambda: member(small())):
-        train_together([make] * 2, at_once=2, batch_size=4)
-    train_together([lambda: member(resnet32(1, 3))], at_once=1, batch_size=4)
-    assert called == ["train_in_turns", "train_members", "train_members"]
+    def drawing() -> Network:
+        network = wide()
+        return Network(nn.Sequential(network.embedder, nn.Dropout()), network.classifier)
+
+    for network, many in ((wide, 2), (small, 2), (drawing, 2), (wide, 1)):
+        make = lambda network=network: Member(network(), iter([]), streams(0))  # noqa: E731
+        train_together([make] * many, at_once=many, batch_size=4)
+    assert called == ["train_in_turns", *["train_members"] * 3]
 
 
 def test_residual_networks_with_augmentation_in_turns() -> None:
@@ -155,3 +158,48 @@ def test_sittings_go_on_where_they_ended() -> None:
         with beside.sit():
             torch.rand(5)
     assert torch.equal(torch.cat(found), expected)
+
+
+# on a GPU
+
+
+@on_gpu
+def test_streams_of_their_own_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Steps are recorded on the stream of each training, and replayed there, at once."""
+    x = torch.randint(0, 256, (300, 3, 16, 16), generator=generator(), dtype=torch.uint8)
+    samples = Samples(x, torch.arange(300) % 4).to("cuda")
+
+    def make(seed: int) -> Member:
+        network, rng = resnet32(3, 4, seed=seed).to("cuda"), streams(seed)
+        plan = Plan.uniform(4, k=3)
+        made = deep_over_sampling(network, samples, plan, rounds=3, initial_rounds=3, rng=rng)
+        return Member(network, made, rng)
+
+    options = {"batch_size": 32, "optimizer": partial(SGD, lr=1e-3), "augment": CropAndFlip(2)}
+    makers = [partial(make, seed) for seed in range(4)]
+    eager = train_together(makers, at_once=1, **options, engine=Engine(replay=False))
+    for at_once in (1, 4):
+        found = train_together(makers, at_once=at_once, **options)
+        for one, other in zip(eager, found, strict=True):
+            assert other.error is None
+            assert distance(one.network, other.network) < 1e-3
+    assert caplog.records == []
+
+
+@on_gpu
+def test_rates_that_change_are_followed_in_turns() -> None:
+    samples = pictures((60, 40, 20)).to("cuda")
+
+    def make(seed: int) -> Member:
+        stages = iter([Stage("single", samples, single_task)] * 4)
+        return Member(resnet32(1, 3, seed=seed).to("cuda"), stages, streams(seed))
+
+    options = {**OPTIONS, "optimizer": partial(SGD, lr=1e-3, momentum=0.9, weight_decay=5e-4)}
+    makers = [partial(make, seed) for seed in range(3)]
+    alone_, together_ = (train_together(makers, at_once=n, **options) for n in (1, 3))
+    for one, other in zip(alone_, together_, strict=True):
+        assert distance(one.network, other.network) < 1e-3
+
+
+def distance(one: Network, other: Network) -> float:
+    return float((weights(one) - weights(other)).norm() / weights(one).norm())

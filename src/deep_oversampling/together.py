@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn, optim
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from .errors import InputError
 from .network import Network, is_wide
@@ -61,6 +62,13 @@ def why_in_turn(
     return ""
 
 
+def _overlaps(network: Network) -> bool:
+    """Whether such networks are better trained in turns than in a stack."""
+    # recordings share the place that dropout's draws are counted in, so they must not overlap
+    draws = any(isinstance(module, _DropoutNd) for module in network.modules())
+    return is_wide(network) and not draws
+
+
 def train_together(
     makers: Sequence[Callable[[], Member]],  # each gives its member as it is before training
     *,
@@ -69,16 +77,16 @@ def train_together(
 ) -> list[Member]:
     """Train them all; where memory does not suffice for ``at_once``, half as many at once.
 
-    Small networks are stacked; wide ones, which a stack slows down, take turns.
+    Small networks are stacked; wide ones, which a stack slows down, take turns, if without dropout.
     """
     if at_once < 1:
         raise InputError(f"at_once must be 1 or more, found {at_once}")
     done: list[Member] = []
     while len(done) < len(makers):
         members = [make() for make in makers[len(done) : len(done) + at_once]]
-        wide = len(members) > 1 and is_wide(members[0].network)
+        in_turns = len(members) > 1 and _overlaps(members[0].network)
         try:
-            (train_in_turns if wide else train_members)(members, **options)
+            (train_in_turns if in_turns else train_members)(members, **options)
         except torch.OutOfMemoryError:
             if len(members) == 1:
                 raise
