@@ -132,6 +132,11 @@ def test_options_say_what_the_setting_says() -> None:
     assert options_of(METHODS["cnn"], replace(modern(), bf16=True))["engine"].bf16
 
 
+def test_mixed_precision_is_refused_at_the_door_where_there_is_no_gpu() -> None:
+    with pytest.raises(InputError, match="bf16 needs an NVIDIA GPU"):
+        list(run_trials(SPLITS, modern(bf16=True), [METHODS["cnn"]], [0], device="cpu"))
+
+
 def test_augmentation_needs_images() -> None:
     vectors = Splits("vectors", Samples(torch.rand(9, 4), torch.arange(9) % 3))
     setting = replace(modern(), model="auto")

@@ -1,6 +1,6 @@
 """Trainings that take turns: each ends where it would end alone, whatever goes on beside it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -10,7 +10,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import ExponentialLR
 
 from contests import pictures
-from deep_oversampling import Engine, Network, Samples, TrainingError, resnet32, together
+from deep_oversampling import Engine, Network, Samples, TrainingError, resnet32, together, turns
 from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.objectives import single_task
@@ -59,7 +59,9 @@ def alone(make: Callable[[], Member]) -> Member:
     return member
 
 
-def test_each_ends_where_it_would_end_alone() -> None:
+@pytest.mark.parametrize("steps", [1, 2, 12])  # a round has five
+def test_each_ends_where_it_would_end_alone(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_STEPS_OF_A_TURN", steps)
     members = [make() for make in MAKERS]
     before = torch.get_rng_state()
     train_in_turns(members, **OPTIONS)
@@ -71,19 +73,19 @@ def test_each_ends_where_it_would_end_alone() -> None:
         assert [(r.task, r.presented, r.classifier_loss) for r in one.history.rounds] == told
 
 
-def test_they_do_take_turns() -> None:
+def test_they_do_take_turns_within_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_STEPS_OF_A_TURN", 2)
     order: list[int] = []
 
     def watched(seed: int) -> Member:
-        def stages() -> Iterator[Stage]:
-            for _ in range(3):
-                order.append(seed)
-                yield Stage("single", SAMPLES, single_task)
+        def objective(network: Network, batch: Samples) -> tuple[Tensor, ...]:
+            order.append(seed)
+            return single_task(network, batch)
 
-        return Member(small(seed=seed), stages(), streams(seed))
+        return Member(small(seed=seed), iter([Stage("x", SAMPLES, objective)]), streams(seed))
 
     train_in_turns([watched(0), watched(1)], **OPTIONS)
-    assert order == [0, 1] * 3
+    assert order == [0, 0, 1, 1, 0, 0, 1, 1, 0, 1]
 
 
 def test_one_that_is_lost_stops_no_other() -> None:

@@ -108,6 +108,7 @@ def in_parts(
     engine: Engine | None = None,
     checkpoints: Checkpoints | None = None,  # of the only member
     sharing: int = 1,  # trainings that take turns: each is charged its part of the time
+    most: int | None = None,  # steps of a part
 ) -> Generator[None, None, None]:
     """Train networks of one shape at once, stage by stage; each ends where it would end alone.
 
@@ -136,6 +137,7 @@ def in_parts(
                 generators=[member.rng("training", t) for member in members],
                 augment=augment if some.augmented else None,
                 images_per_row=some.images_per_row,
+                most=most,
                 since=keeping.enter(t),
                 between=keeping.within(t),
             )

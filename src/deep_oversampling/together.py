@@ -77,7 +77,7 @@ def train_together(
 ) -> list[Member]:
     """Train them all; where memory does not suffice for ``at_once``, half as many at once.
 
-    Small networks are stacked; wide ones, which a stack slows down, take turns, if without dropout.
+    Small networks are stacked. Wide ones, whose fast layout a stack cannot have, take turns.
     """
     if at_once < 1:
         raise InputError(f"at_once must be 1 or more, found {at_once}")

@@ -87,6 +87,7 @@ class Trainer:
         generators: Sequence[torch.Generator],
         augment: Augmentation | None = None,
         images_per_row: int = 1,
+        most: int | None = None,  # steps until it stops; default: a chunk
         since: Halfway | None = None,  # the round goes on from there
         between: Callable[[Callable[[], Halfway]], None] | None = None,  # called now and then
     ) -> Generator[None, None, list[Outcome]]:
@@ -110,7 +111,7 @@ class Trainer:
         objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
         self._uneven = len(set(presentation.steps) - {0}) > 1
         losses = [since.losses.to(device)] if since else []
-        at_once = _STEPS_AT_ONCE if between and device.type == "cpu" else None
+        at_once = _STEPS_AT_ONCE if between and device.type == "cpu" else most
         self._stack.train()
         try:
             sittings = Sittings(generators[0], since.random if since else None)

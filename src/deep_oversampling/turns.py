@@ -1,8 +1,8 @@
 """Several trainings that take turns: on a GPU they overlap, as each has a stream of its own.
 
-A wide network (ResNet-32) is no faster in a stack, but alone it leaves most of a GPU idle: its
-kernels are short and follow each other. So every training is given its steps, many at a time,
-before anybody waits for one of them.
+A wide network (ResNet-32) has its fast layout only outside a stack, but alone it leaves much of a
+GPU idle: its kernels are short and follow each other. So every training is given some steps before
+anybody waits for one of them; only a few, as a stream has room for so many and no more.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .stages import Member, in_parts
 
 __all__ = ["train_in_turns"]
 
+_STEPS_OF_A_TURN = 12  # enough to be busy with while others end a round
 _DONE = object()
 
 Lane = Callable[[], AbstractContextManager[Any]]
@@ -29,16 +30,17 @@ def train_in_turns(members: Sequence[Member], **options: Any) -> None:
     ``options`` are those of `train_members`. Unlike in a stack, networks and stages may differ.
     """
     device = members[0].network.device
-    trainings = [in_parts([one], sharing=len(members), **options) for one in members]
+    own = {"sharing": len(members), "most": _STEPS_OF_A_TURN, **options}
+    trainings = [in_parts([one], **own) for one in members]
     waiting = [(one, _lane(device)) for one in trainings]
     try:
         while waiting:
             waiting = [(one, lane) for one, lane in waiting if _goes_on(one, lane)]
     finally:
-        for one in trainings:  # of those that are not done, where one has failed
-            one.close()
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # whoever reads the networks is on no lane
+        for one in trainings:  # of those that are not done, where one has failed
+            one.close()
 
 
 def _goes_on(training: Any, lane: Lane) -> bool:

@@ -106,6 +106,7 @@ def run_trials(
     """
     place = pick_device(device)
     _check(setting, splits.train)
+    Engine(bf16=setting.bf16).check(place)
     entries = entries_of(splits, setting, seeds, place)
     for group in _by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
