@@ -110,7 +110,8 @@ class Search:
                         raise member.error
                     save_weights(member.network, self._path(partner, seed, ends))
                     seconds = sum(one.seconds for one in member.history.rounds)
-                    print(f"{partner}, seed {seed}, from {part} to {ends}: {seconds:.1f} s")
+                    told = f"{partner}, seed {seed}, from {part} to {ends}: {seconds:.1f} s"
+                    print(told, flush=True)
 
     def _begin(self, part: Begin) -> int:
         return self.settings.rounds(part).start
@@ -251,7 +252,8 @@ def main() -> None:
         with options.out.open("a") as file:
             file.write(json.dumps(line) + "\n")
         groups = {name: line[name] for name in ("many", "medium", "few") if name in line}
-        print(line["form"], line["seed"], line["accuracy"], groups, line["seconds"], "s")
+        told = (line["form"], line["seed"], line["accuracy"], groups, line["seconds"], "s")
+        print(*told, flush=True)
 
 
 if __name__ == "__main__":
