@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--sets", nargs="+", default=list(CONTESTS), choices=CONTESTS)
-    parser.add_argument("--rates", nargs="+", type=float, default=[0.003, 0.01, 0.03])
+    parser.add_argument("--rates", nargs="+", type=float, default=[0.003, 0.01, 0.02, 0.03, 0.05])
     options = parser.parse_args()
     for name in options.sets:
         splits = judged_on_validation(name, options.data)

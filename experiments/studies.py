@@ -61,7 +61,7 @@ def choices() -> list[Choice]:
         found += [Choice("R9 lr", f"{lr}", method, lr=lr) for lr in (0.003, 0.01, 0.03)]
         found += [
             Choice("R9 schedule", f"cosine from {lr}", method, lr=lr, cosine=True)
-            for lr in (0.003, 0.01, 0.03)
+            for lr in (0.003, 0.01, 0.02, 0.03, 0.05)
         ]
     found += [
         Choice("R5 schedule", f"limit {limit:g}, cosine from {lr}", lr=lr, cosine=True, limit=limit)
@@ -167,6 +167,8 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--sets", nargs="+", default=list(SETTINGS), choices=SETTINGS)
     parser.add_argument("--studies", nargs="+")
+    parser.add_argument("--choices", nargs="+")
+    parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
@@ -180,8 +182,11 @@ def main() -> None:
         pool, validation, _ = SETS[name](options.data)
         pool, validation = pool.to(device), validation.to(device)
         for choice in choices():
-            key = (name, choice.study, choice.choice, choice.method)
-            if key in done or (options.studies and choice.study not in options.studies):
+            if (name, choice.study, choice.choice, choice.method) in done or not (
+                (not options.studies or choice.study in options.studies)
+                and (not options.choices or choice.choice in options.choices)
+                and (not options.methods or choice.method in options.methods)
+            ):
                 continue
             begin = time.perf_counter()
             trained = train(choice, pool, seeds, *SETTINGS[name])

@@ -57,7 +57,8 @@ class Sittings:
         generator: Generator,
         states: dict[str, Tensor] | None = None,  # to go on from, instead of a seed
     ) -> None:
-        self._seed, self._states = int(torch.randint(2**62, (), generator=generator)), states
+        self._seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
+        self._states = states
 
     @contextmanager
     def sit(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ __all__ = ["classwise", "datasets", "runtime", "summary"]
 
 _MEASURES = ("precision", "recall", "f1")
 _TITLES = {"cnn": "CNN", "cnn-cl": "deep representation + kNN"}
+_KINDS = {"drop": "four classes reduced", "gaussian": "Gaussian deletion", "none": "as it is"}
 _STARRED = {0, 4, 5, 6}  # the digits that the printed trial reduced
 
 
@@ -82,20 +83,29 @@ def datasets(stored: Stored, cells: CellMaker) -> list[str]:
         facts = stored.datasets.get(name)
         ours = _of_set(facts) if facts else ["–"] * 6
         rows.append([set_title(name, facts["found"] if facts else None), *ours])
-        rows[-1].append(_rates(facts) if facts else "–")
         if name in told:
             row = told[name]
-            rows.append(["printed", *_of_printed(row), f"– {DOUBT}" if row["doubt"] else "–"])
+            rows.append([f"printed {DOUBT}" if row["doubt"] else "printed", *_of_printed(row)])
             if row["doubt"]:
                 cells.doubts.setdefault(row["doubt"], []).append(set_title(name))
     heads = ["set", "classes", "training", "test", "image", "CNN layers", "batch size/rounds"]
-    return table([*heads, "learning rate"], rows)
+    return [*table(heads, rows), *_learning_rates(stored.datasets)]
 
 
-def _rates(facts: dict[str, Any]) -> str:
-    """0.01, CNN 0.03"""
-    own = (f"{method_title(name)} {rate:g}" for name, rate in facts["rates"])
-    return ", ".join([f"{facts['learning_rate']:g}", *own])
+def _learning_rates(sets: dict[str, dict[str, Any]]) -> list[str]:
+    """Which the paper does not print."""
+    used = {
+        f"{set_title(name)}, {_KINDS[kind]}": rates
+        for name, facts in sets.items()
+        for kind, rates in facts["rates"].items()
+    }
+    methods = list(dict.fromkeys(method for rates in used.values() for method in rates))
+    rows = [[title, *_each(rates, methods)] for title, rates in used.items()]
+    return table(["learning rate, not printed", *map(method_title, methods)], rows)
+
+
+def _each(rates: dict[str, float], methods: list[str]) -> list[str]:
+    return [f"{rates[method]:g}" if method in rates else "–" for method in methods]
 
 
 def _of_set(facts: dict[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ from ..samples import Samples
 from ..seeding import streams
 from .experiments import Experiment
 from .looks import look
-from .settings import QUICK, SCHEDULE, SETS
+from .settings import LEARNING_RATE, QUICK, SCHEDULE, SETS, rates, rates_by_kind
 from .store import (
     datasets_file,
     figures_folder,
@@ -114,6 +114,7 @@ class Laboratory:
         """Write down what a set is and how it is used: the paper's table of data sets."""
         splits, _ = self._set(name)
         used = asdict(SETS[name]) | {"rounds": self._rounds(name)}
+        used |= {"rates": rates_by_kind(name)}
         facts = used | {
             "found": splits.name,
             "classes": splits.train.n,
@@ -169,9 +170,9 @@ class Laboratory:
             k=experiment.k,
             rounds=self._rounds(experiment.data),
             batch_size=of.batch_size,
-            learning_rate=of.learning_rate,
+            learning_rate=LEARNING_RATE,
             schedule=SCHEDULE,
-            rates=of.rates,
+            rates=rates(experiment.data, experiment.imbalance),
             test_share=_TEST_SHARE,
             plan=experiment.plan,
         )

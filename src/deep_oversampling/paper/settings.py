@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-__all__ = ["QUICK", "SCHEDULE", "SETS", "Quick", "SetSettings"]
+__all__ = [
+    "LEARNING_RATE",
+    "QUICK",
+    "SCHEDULE",
+    "SETS",
+    "Quick",
+    "SetSettings",
+    "rates",
+    "rates_by_kind",
+]
 
-SCHEDULE = "cosine"  # of the learning rate, for every method and set: not printed (R9)
+# not printed (R9)
+SCHEDULE = "cosine"  # of the learning rate, for every method and set
+LEARNING_RATE = 0.01  # of a method that has no other in rates.csv
 
 
 @dataclass(frozen=True)
@@ -18,8 +32,6 @@ class SetSettings:
     layers: str
     batch_size: int
     rounds: int  # T, after as many initial ones (R11)
-    learning_rate: float = 0.01  # not printed: by validation (R9) …
-    rates: tuple[tuple[str, float], ...] = ()  # … of the methods that do better with another
 
 
 _SMALL, _LARGE = "C6-C16-F400-F120", "C20-C50-F500-F120"
@@ -27,20 +39,39 @@ _SMALL, _LARGE = "C6-C16-F400-F120", "C20-C50-F500-F120"
 SETS = {
     one.name: one
     for one in (
-        SetSettings("mnist", "MNIST", _SMALL, 60, 3, rates=(("cnn", 0.03),)),
-        SetSettings(
-            "mnist-back-rotation",
-            "MNIST-back-rotation",
-            _SMALL,
-            40,
-            5,
-            rates=(("cnn", 0.03), ("ros", 0.03)),
-        ),
-        SetSettings("svhn", "SVHN", _SMALL, 60, 3, rates=(("cnn", 0.03),)),
+        SetSettings("mnist", "MNIST", _SMALL, 60, 3),
+        SetSettings("mnist-back-rotation", "MNIST-back-rotation", _SMALL, 40, 5),
+        SetSettings("svhn", "SVHN", _SMALL, 60, 3),
         SetSettings("cifar10", "CIFAR-10", _LARGE, 50, 4),
         SetSettings("stl10", "STL-10", _LARGE, 50, 5),
     )
 }
+
+
+def rates(data: str, imbalance: str) -> tuple[tuple[str, float], ...]:
+    """The learning rates that did best on validation images (experiments/choose_rates.py).
+
+    >>> dict(rates("mnist", "drop:4:0.99")).keys() >= {"cnn", "ros", "dos"}
+    True
+    """
+    kind = imbalance.partition(":")[0]
+    return tuple(
+        (row["method"], float(row["rate"]))
+        for row in _chosen_rates()
+        if (row["data"], row["imbalance"]) == (data, kind)
+    )
+
+
+def rates_by_kind(data: str) -> dict[str, dict[str, float]]:
+    """Of every kind of imbalance that a set is trained with: drop, gaussian, none."""
+    kinds = dict.fromkeys(row["imbalance"] for row in _chosen_rates() if row["data"] == data)
+    return {kind: dict(rates(data, kind)) for kind in kinds}
+
+
+@cache
+def _chosen_rates() -> list[dict[str, str]]:
+    text = files(__package__).joinpath("rates.csv").read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
 
 
 @dataclass(frozen=True)
