@@ -51,6 +51,7 @@ ORDER = [
     "resuming",
     "stages",
     "stopping",
+    "turns",
     "together",
     "checks",
     "checkpoint",

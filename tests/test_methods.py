@@ -100,10 +100,11 @@ def test_cnn_cl_takes_auprc_from_logistic_regression_and_the_rest_from_neighbour
 
 # what is presented
 
-LOSS_ONLY = ("cnn", "weights", "focal", "class-balanced", "ldam-drw", "logit-adjustment")
-ROWS_OF_DOS = ("dos", "ros", "smote", "crt", "embedding-smote", "dos-la", "dos-ldam")
+MIXING = ("mixup", "remix", "mixup-la")
+LOSS_ONLY = ("drw", "cnn", "weights", "focal", "class-balanced", "ldam-drw", "logit-adjustment")
+ROWS_OF_DOS = ("dos", "ros", "smote", "crt", "mixup-crt", "embedding-smote", "dos-la", "dos-ldam")
 ONLY = {  # images of a round after the initial ones
-    **dict.fromkeys((*LOSS_ONLY, "mixup", "remix"), M),
+    **dict.fromkeys((*LOSS_ONLY, *MIXING, "drs"), M),
     **dict.fromkeys(ROWS_OF_DOS, ROWS),
     "lmle": ROWS // 5 * 5,
     "tl-rs-csl": M + max(ROWS - M, M) // 3 * 3,
@@ -144,7 +145,7 @@ def test_crt_presents_all_classes_alike() -> None:
     assert not torch.equal(*drawn)  # anew in every round
 
 
-@pytest.mark.parametrize("name", [*LOSS_ONLY, "mixup", "remix"])
+@pytest.mark.parametrize("name", [*LOSS_ONLY, *MIXING])
 def test_methods_of_loss_present_the_samples_as_they_are(name: str) -> None:
     for stage in range(2 * ROUNDS):
         assert labels(of(name), stage) == VECTORS.class_counts.tolist()
@@ -171,7 +172,7 @@ def test_smote_of_embeddings_is_of_embeddings() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["dos", "ros", "smote", "crt", "embedding-smote", "tl-rs-csl", "lmle"]
+    "name", ["dos", "ros", "drs", "drw", "smote", "crt", "embedding-smote", "tl-rs-csl", "lmle"]
 )
 def test_initial_rounds_are_those_of_the_cnn(name: str) -> None:
     plain = of("cnn")

@@ -123,13 +123,13 @@ def test_broken_lines_are_named_and_stay(tmp_path: Path) -> None:
 def rates_of(monkeypatch: pytest.MonkeyPatch, method: str, **changes: object) -> list[float]:
     """The learning rates of the optimiser, round by round."""
     seen: list[float] = []
-    run = Trainer.train_round
+    run = Trainer.train_in_parts
 
     def watched(self: Trainer, *values: object, **options: object) -> object:
         seen.append(self.optimizer.param_groups[0]["lr"])
         return run(self, *values, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Trainer, "train_round", watched)
+    monkeypatch.setattr(Trainer, "train_in_parts", watched)
     setting = replace(SMALL, rounds=2, learning_rate=0.02, **changes)
     list(run_trials(SPLITS, setting, [METHODS[method]], [0], device="cpu"))
     return seen
@@ -159,7 +159,7 @@ def test_a_method_may_have_a_rate_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_unknown_schedule_is_refused() -> None:
     setting = replace(SMALL, schedule="linear")
-    with pytest.raises(InputError, match="must be one of constant, cosine, found 'linear'"):
+    with pytest.raises(InputError, match="must be one of constant, cosine, steps, found 'linear'"):
         list(run_trials(SPLITS, setting, [METHODS["cnn"]], [0]))
 
 

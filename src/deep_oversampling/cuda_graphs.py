@@ -24,12 +24,15 @@ class CudaGraphs:
         self._device, self._objection = device, objection
         self._try_convolutions = try_convolutions
         with torch.cuda.device(device):
-            self._stream = torch.cuda.Stream()  # on the default one nothing can be recorded
+            here = torch.cuda.current_stream()
+            # on the default one nothing can be recorded; a training with a stream of its own
+            # records there
+            self._stream = torch.cuda.Stream() if here == torch.cuda.default_stream() else here
             self._pool: Any = torch.cuda.graph_pool_handle()
             # a pool that its last graph has left cannot be recorded into again, and graphs go with
             # the learning rate that they were recorded for: this one stays
             self._holder = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._holder, pool=self._pool):
+            with torch.cuda.graph(self._holder, pool=self._pool, stream=self._stream):
                 torch.zeros(1, device=device)
 
     def aside(self, function: Callable[[], None]) -> None:
@@ -44,8 +47,11 @@ class CudaGraphs:
             raise RuntimeError(reason)
         with torch.cuda.device(self._device):
             graph = torch.cuda.CUDAGraph()
+            # not on the stream that torch has for all recordings: cuBLAS has a workspace for each
+            # stream, and two graphs that are replayed at once must not share one
+            recording = torch.cuda.graph(graph, pool=self._pool, stream=self._stream)
             try:
-                with torch.cuda.graph(graph, pool=self._pool), self._convolutions():
+                with recording, self._convolutions():
                     function()
             except RuntimeError:
                 torch.cuda.synchronize()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["Streams", "isolated", "random_states", "set_random_states", "streams"]
+__all__ = ["Sittings", "Streams", "isolated", "random_states", "set_random_states", "streams"]
 
 Streams = Callable[..., Generator]
 
@@ -42,14 +42,37 @@ def isolated(generator: Generator) -> Iterator[None]:
     Dropout and weight initialisation can only draw from the global state; this keeps them
     repeatable, and keeps them from disturbing (or being disturbed by) the rest of a program.
     """
-    seed = int(torch.randint(2**62, (), generator=generator))
-    accelerator = torch.accelerator.current_accelerator()
-    with torch.random.fork_rng(
-        devices=range(torch.accelerator.device_count()) if accelerator else [],
-        device_type=accelerator.type if accelerator else "cuda",
-    ):
-        torch.manual_seed(seed)
+    with Sittings(generator).sit():
         yield
+
+
+class Sittings:
+    """`isolated` in several sittings: each goes on with the draws where the one before ended.
+
+    So two programs that take turns draw as if each had torch's generators for itself.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        states: dict[str, Tensor] | None = None,  # to go on from, instead of a seed
+    ) -> None:
+        self._seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
+        self._states = states
+
+    @contextmanager
+    def sit(self) -> Iterator[None]:
+        accelerator = torch.accelerator.current_accelerator()
+        with torch.random.fork_rng(
+            devices=range(torch.accelerator.device_count()) if accelerator else [],
+            device_type=accelerator.type if accelerator else "cuda",
+        ):
+            if self._states is None:
+                torch.manual_seed(self._seed)
+            else:
+                set_random_states(self._states)
+            yield
+            self._states = random_states()
 
 
 def random_states() -> dict[str, Tensor]:

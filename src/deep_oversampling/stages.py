@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
@@ -25,9 +26,9 @@ from .objectives import Objective
 from .presenting import Table
 from .resuming import Checkpoints, Keeping
 from .seeding import Streams
-from .training import LastGood, Trainer
+from .training import LastGood, Outcome, Trainer, finished
 
-__all__ = ["Judge", "Member", "Stage", "sgd", "train_members", "train_stages"]
+__all__ = ["Judge", "Member", "Stage", "in_parts", "sgd", "train_members", "train_stages"]
 
 Judge = Callable[[Network], dict[str, dict[str, float]]]  # -> group -> measure -> value
 
@@ -92,7 +93,12 @@ def train_stages(
     return member.history
 
 
-def train_members(
+def train_members(members: Sequence[Member], **options: Any) -> None:
+    """`in_parts`, all of it."""
+    finished(in_parts(members, **options))
+
+
+def in_parts(
     members: Sequence[Member],
     *,
     batch_size: int,
@@ -101,8 +107,12 @@ def train_members(
     augment: Augmentation | None = None,
     engine: Engine | None = None,
     checkpoints: Checkpoints | None = None,  # of the only member
-) -> None:
+    sharing: int = 1,  # trainings that take turns: each is charged its part of the time
+    most: int | None = None,  # steps of a part
+) -> Generator[None, None, None]:
     """Train networks of one shape at once, stage by stage; each ends where it would end alone.
+
+    It stops now and then, so that other trainings may have their turn.
 
     Their stages must be of the same kinds. One that is lost is left with its last good weights,
     and the others go on.
@@ -120,19 +130,20 @@ def train_members(
             some = next(stage for stage in stages if stage)
             if some.starts_anew:
                 trainer.start_anew()
-            outcomes = trainer.train_round(
+            outcomes = yield from trainer.train_in_parts(
                 [stage.table if stage else None for stage in stages],
                 [(stage or some).objective for stage in stages],
                 batch_size=max(1, batch_size // some.images_per_row),
                 generators=[member.rng("training", t) for member in members],
                 augment=augment if some.augmented else None,
                 images_per_row=some.images_per_row,
+                most=most,
                 since=keeping.enter(t),
                 between=keeping.within(t),
             )
             if scheduler and some.ends_round:
                 _turn(scheduler, 1)
-            seconds = (time.perf_counter() - start) / len(members)
+            seconds = (time.perf_counter() - start) / len(members) / sharing
             for member, last, stage, outcome in zip(members, good, stages, outcomes, strict=True):
                 if stage:
                     _note(member, last, stage, outcome, seconds)
@@ -153,7 +164,7 @@ def _note(
     member: Member,
     good: LastGood,
     stage: Stage,
-    outcome: tuple[float, float] | TrainingError,
+    outcome: Outcome,
     seconds: float,
 ) -> None:
     """What a stage did to a member."""

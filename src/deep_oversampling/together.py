@@ -9,10 +9,12 @@ from typing import Any
 import torch
 from torch import nn, optim
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from .errors import InputError
-from .network import Network
+from .network import Network, is_wide
 from .stages import Member, train_members
+from .turns import train_in_turns
 
 __all__ = ["how_many", "train_together", "why_in_turn"]
 
@@ -60,20 +62,31 @@ def why_in_turn(
     return ""
 
 
+def _overlaps(network: Network) -> bool:
+    """Whether such networks are better trained in turns than in a stack."""
+    # recordings share the place that dropout's draws are counted in, so they must not overlap
+    draws = any(isinstance(module, _DropoutNd) for module in network.modules())
+    return is_wide(network) and not draws
+
+
 def train_together(
     makers: Sequence[Callable[[], Member]],  # each gives its member as it is before training
     *,
     at_once: int,
     **options: Any,  # of train_members
 ) -> list[Member]:
-    """Train them all; where memory does not suffice for ``at_once``, half as many at once."""
+    """Train them all; where memory does not suffice for ``at_once``, half as many at once.
+
+    Small networks are stacked. Wide ones, whose fast layout a stack cannot have, take turns.
+    """
     if at_once < 1:
         raise InputError(f"at_once must be 1 or more, found {at_once}")
     done: list[Member] = []
     while len(done) < len(makers):
         members = [make() for make in makers[len(done) : len(done) + at_once]]
+        in_turns = len(members) > 1 and _overlaps(members[0].network)
         try:
-            train_members(members, **options)
+            (train_in_turns if in_turns else train_members)(members, **options)
         except torch.OutOfMemoryError:
             if len(members) == 1:
                 raise

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from .augmentation import Augmentation
@@ -20,11 +20,15 @@ from .network import Network, is_wide
 from .objectives import Objective
 from .presenting import Chunk, Presentation, Table, at
 from .replaying import Replay
-from .seeding import isolated, random_states, set_random_states
+from .seeding import Sittings, random_states
 from .stacking import Stack
 from .trees import joined
 
-__all__ = ["Halfway", "LastGood", "Trainer", "weights_of"]
+__all__ = ["Halfway", "LastGood", "Outcome", "Trainer", "finished", "weights_of"]
+
+T = TypeVar("T")
+
+Outcome = tuple[float, float] | TrainingError  # means of ℓ_g and λℓ_f, or the end of a training
 
 _STEPS_AT_ONCE = 4  # on a CPU, where steps may be slow, and somebody waits for a word between them
 
@@ -69,22 +73,30 @@ class Trainer:
             _for_replays(self.optimizer)
 
     def train_round(
+        self, tables: Sequence[Table | None], objectives: Sequence[Objective], **options: Any
+    ) -> list[Outcome]:
+        """`train_in_parts`, all of it."""
+        return finished(self.train_in_parts(tables, objectives, **options))
+
+    def train_in_parts(
         self,
         tables: Sequence[Table | None],  # None: the member is left as it is
         objectives: Sequence[Objective],
         *,
         batch_size: int,
-        generators: Sequence[Generator],
+        generators: Sequence[torch.Generator],
         augment: Augmentation | None = None,
         images_per_row: int = 1,
+        most: int | None = None,  # steps until it stops; default: a chunk
         since: Halfway | None = None,  # the round goes on from there
         between: Callable[[Callable[[], Halfway]], None] | None = None,  # called now and then
-    ) -> list[tuple[float, float] | TrainingError]:
+    ) -> Generator[None, None, list[Outcome]]:
         """Present every row of the tables once; each member's means of ℓ_g and λℓ_f, or its end.
 
-        With ``augment`` every presentation of a sample is a changed copy of its own. A loss or
-        weight that is not finite is found when the round is over; the error says at which step
-        it began.
+        It stops after every chunk of steps, when a GPU has been told of them but nobody has
+        waited for it yet, so that it may be told of another training's. With ``augment`` every
+        presentation of a sample is a changed copy of its own. A loss or weight that is not
+        finite is found when the round is over; the error says at which step it began.
         """
         device = self.networks[0].device
         presentation = Presentation(
@@ -99,16 +111,16 @@ class Trainer:
         objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
         self._uneven = len(set(presentation.steps) - {0}) > 1
         losses = [since.losses.to(device)] if since else []
-        at_once = _STEPS_AT_ONCE if between and device.type == "cpu" else None
+        at_once = _STEPS_AT_ONCE if between and device.type == "cpu" else most
         self._stack.train()
         try:
-            with isolated(generators[0]):
-                if since:
-                    set_random_states(since.random)
-                for chunk in presentation.chunks(since.step if since else 0, at_once):
+            sittings = Sittings(generators[0], since.random if since else None)
+            for chunk in presentation.chunks(since.step if since else 0, at_once):
+                with sittings.sit():
                     losses.append(self._run(objective, chunk))
                     if between:
                         between(partial(_halfway, losses))
+                yield
         finally:
             self._stack.eval()
         return self._outcomes(torch.cat(losses), presentation.rows, presentation.steps)
@@ -167,12 +179,12 @@ class Trainer:
         losses: Tensor,  # (steps, E, 2)
         rows: Tensor,  # (steps, E)  that counted
         steps: Sequence[int],
-    ) -> list[tuple[float, float] | TrainingError]:
+    ) -> list[Outcome]:
         bad = (~losses.isfinite().all(2) & (rows > 0)).cpu()
         sums = (losses * rows.unsqueeze(2)).masked_fill(rows.unsqueeze(2) == 0, 0.0).sum(0)
         means = (sums / rows.sum(0).clamp(min=1).unsqueeze(1)).tolist()
         broken = (~self._finite()).tolist()
-        found: list[tuple[float, float] | TrainingError] = []
+        found: list[Outcome] = []
         for e, (ell_g, ell_f) in enumerate(means):
             if broken[e] or bool(bad[:, e].any()):
                 step = int(bad[:, e].long().argmax()) + 1 if bool(bad[:, e].any()) else steps[e]
@@ -214,6 +226,23 @@ class Trainer:
                 if still or (isinstance(value, Tensor) and value.device != device):
                     return f"{type(self.optimizer).__name__} keeps {name!r} off the device"
         return ""
+
+
+def finished(parts: Generator[None, None, T]) -> T:
+    """What comes of it, without a stop in between.
+
+    >>> def adding():
+    ...     yield
+    ...     return 1 + 1
+    >>> finished(adding())
+    2
+    """
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            value: T = end.value
+            return value
 
 
 def _halfway(losses: list[Tensor]) -> Halfway:

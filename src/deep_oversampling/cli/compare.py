@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
+_BY_RECIPE = "by recipe"
+
 
 def compare(
     data: Annotated[str, typer.Option(help="The name of a set, a folder, a manifest, arrays.")],
@@ -35,19 +37,45 @@ def compare(
         Path | None, typer.Option(help="Folder of the results; a stopped run goes on there.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    recipe: Annotated[
+        str, typer.Option(help="plain, or cifar-lt: fills up what is not given below.")
+    ] = "plain",
+    judge: Annotated[
+        str, typer.Option(help="test, or removed: to choose by, what the imbalance took away.")
+    ] = "test",
     model: Annotated[
-        str, typer.Option(help="auto (a LeNet or an MLP), resnet32, or layers: C6-C16-F120.")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="auto (a LeNet or an MLP), resnet32, or layers: C6-C16-F120.",
+            show_default=_BY_RECIPE,
+        ),
+    ] = None,
     k: Annotated[int, typer.Option(min=0, help="Neighbours of DOS.")] = 5,
     rounds: Annotated[
         int | None,
-        typer.Option(min=1, help="T, after as many initial ones.", show_default="by size"),
+        typer.Option(
+            min=1,
+            help="T, after as many initial ones (cifar-lt: four times as many).",
+            show_default="by recipe and size",
+        ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1)] = 60,
-    learning_rate: Annotated[float, typer.Option(min=0, help="Of SGD with momentum 0.9.")] = 0.01,
+    batch_size: Annotated[int | None, typer.Option(min=1, show_default=_BY_RECIPE)] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(min=0, help="Of SGD with momentum 0.9.", show_default=_BY_RECIPE),
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(min=0, show_default=_BY_RECIPE)] = None,
     schedule: Annotated[
-        str, typer.Option(help="Of the learning rate: constant, or cosine from round to round.")
-    ] = "constant",
+        str | None,
+        typer.Option(
+            help="Of the learning rate: constant, cosine from round to round, or steps.",
+            show_default=_BY_RECIPE,
+        ),
+    ] = None,
+    augment: Annotated[
+        str | None, typer.Option(help="none or crop-flip.", show_default=_BY_RECIPE)
+    ] = None,
+    bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision, on a GPU.")] = False,
     test_share: Annotated[
         float, typer.Option(help="Held out to test on, where the data has no test set.")
     ] = 0.2,
@@ -61,28 +89,37 @@ def compare(
     dos compare --data digits --imbalance drop:4:0.9 --methods all
 
     dos compare --data pictures/ --methods cnn,weights,logit-adjustment,dos --out runs/pictures
+
+    dos compare --data cifar10 --imbalance exp:100 --recipe cifar-lt --methods cnn,drs,ldam-drw,dos
     """
     from ..data import load, parse_protocol
-    from ..duration import choose_rounds
     from ..rivals.compare import contents
     from ..rivals.missing import missing_trials, run_missing
+    from ..rivals.recipes import filled_up, recipe_of
     from ..rivals.summary import TEST, summarize
-    from ..rivals.trials import Setting, append_trial, check_writable, read_trials
+    from ..rivals.trials import append_trial, check_writable, read_trials
 
     chosen = _chosen(methods)
     protocol = str(parse_protocol(imbalance))
     splits = load(data, data_dir=data_dir, cache=cache, size=size)
-    setting = Setting(
+    chosen_recipe = recipe_of(recipe)
+    setting = filled_up(
+        chosen_recipe,
+        size=len(splits.train),
         data=splits.name,
         contents=contents(splits),
         imbalance=protocol,
         model=model,
         k=k,
-        rounds=rounds or choose_rounds(len(splits.train), batch_size),
+        rounds=rounds,
         batch_size=batch_size,
         learning_rate=learning_rate,
+        weight_decay=weight_decay,
         schedule=schedule,
+        augment=augment,
         test_share=test_share,
+        judge=judge,
+        bf16=bf16,
     )
     path = out / "trials.jsonl" if out else None
     found = read_trials(path, setting) if path else []
@@ -100,13 +137,18 @@ def compare(
             progress.advance(task)
     wanted = [method.name for method in chosen]
     found = [t for name in wanted for t in found if t.method == name and t.seed in seeds]
-    group = "minority" if any(trial.minority for trial in found) else "all"
-    rows = summarize(found, group=group)
+    measure = chosen_recipe.measure
+    rare = measure == "f1" and any(trial.minority for trial in found)
+    group = "minority" if rare else "all"
+    rows = summarize(found, group=group, measure=measure)
     if as_json:
-        about = {"classes": splits.train.classes, "compared": f"{group} F1", "test": TEST}
+        compared = f"{group} {'F1' if measure == 'f1' else measure}"
+        about = {"classes": splits.train.classes, "compared": compared, "test": TEST}
         print(json.dumps(_without_nan(asdict(setting) | about, rows, found), indent=2))
     else:
-        print_table(rows, found, group, f"{splits.name}, {protocol}, T = {setting.rounds}")
+        judged = "" if judge == "test" else ", judged by what was removed"
+        title = f"{splits.name}, {protocol}, T = {setting.rounds}{judged}"
+        print_table(rows, found, group, title, measure)
         if path:
             print(f"trials: {path}")
 

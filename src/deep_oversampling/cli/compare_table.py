@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["print_table"]
 
 CERTAIN = 0.05  # a difference with a smaller p is beyond noise
+_NAMES = {"f1": "F1", "auprc": "AUPRC", "recall": "recall"}
 _ANY = 10_000  # columns: more than a table has
 
 
-def print_table(rows: list[Row], trials: list[Trial], group: str, title: str) -> None:
+def print_table(
+    rows: list[Row], trials: list[Trial], group: str, title: str, measure: str = "f1"
+) -> None:
     """A row for every method; below it what the columns mean, and what went wrong."""
     from ..rivals import METHODS
     from ..rivals.summary import REFERENCE, places
 
     seeds = len({trial.seed for trial in trials})
-    columns = [("minority", "f1"), ("majority", "f1"), ("minority", "auprc")]
-    columns = columns if group == "minority" else [("all", "f1"), ("all", "auprc")]
+    columns = _columns(group, measure)
     compared = len(rows) > 1 and any(row.method == REFERENCE for row in rows)
     table = Table(
         title=f"{escape(title)}: {'1 trial' if seeds == 1 else f'{seeds} trials, mean ± sd'}",
@@ -37,9 +39,9 @@ def print_table(rows: list[Row], trials: list[Trial], group: str, title: str) ->
         show_edge=False,
     )
     table.add_column("method", no_wrap=True)
-    for of_group, measure in columns:
-        name = "AUPRC" if measure == "auprc" else "F1"
-        table.add_column(f"{of_group}\n{name}", justify="right", no_wrap=True)
+    for of_group, shown in columns:
+        heading = f"{of_group}\n{_NAMES[shown]}"
+        table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("− DOS", "p") if compared else ():
         table.add_column(heading, justify="right", no_wrap=True)
     # a mean over fewer trials is one over others: it cannot be the best
@@ -52,7 +54,7 @@ def print_table(rows: list[Row], trials: list[Trial], group: str, title: str) ->
     console = Console()
     natural = Console(width=_ANY).measure(table).maximum
     Console(width=max(natural, console.width)).print(table)
-    notes = _legend(group) if compared else []
+    notes = _legend(group, measure) if compared else []
     notes += [f"{row.method}: left out of {row.left_out}" for row in rows if row.left_out]
     notes += [f"{row.method}: lost in {row.lost}" for row in rows if row.lost]
     differing = [f"{what} {', '.join(values)}" for what, values in places(trials).items()]
@@ -65,10 +67,20 @@ def print_table(rows: list[Row], trials: list[Trial], group: str, title: str) ->
         print("\n  ".join(line.plain.rstrip() for line in lines))
 
 
-def _legend(group: str) -> list[str]:
+def _columns(group: str, measure: str) -> list[tuple[str, str]]:
+    """Group and measure. The mean recall of all classes is the accuracy on a balanced test set."""
+    if measure == "recall":
+        return [(shown, "recall") for shown in ("all", "majority", "minority")]
+    if group == "minority":
+        return [("minority", "f1"), ("majority", "f1"), ("minority", "auprc")]
+    return [("all", "f1"), ("all", "auprc")]
+
+
+def _legend(group: str, measure: str) -> list[str]:
     from ..rivals.summary import TEST
 
-    return [f"− DOS: difference of {group} F1; * where p < {CERTAIN}", f"p: {TEST}"]
+    told = f"− DOS: difference of {group} {_NAMES[measure]}; * where p < {CERTAIN}"
+    return [told, f"p: {TEST}"]
 
 
 def _known(cell: Cell) -> float:

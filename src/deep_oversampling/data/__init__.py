@@ -5,6 +5,7 @@ what PyTorch calls a dataset. `imbalanced` takes samples away by a protocol and 
 which. `mirrored_and_rotated` makes the copies of the paper's first experiment.
 """
 
+from .aside import set_aside
 from .copies import mirrored_and_rotated
 from .imbalance import (
     AsItIs,
@@ -36,4 +37,5 @@ __all__ = [
     "mirrored_and_rotated",
     "parse_protocol",
     "save_index",
+    "set_aside",
 ]

@@ -5,16 +5,16 @@ cross-entropy in ℓ_g: ``fit(network, samples, loss=focal())``. DOS presents th
 a loss that makes up for their counts as well (`logit_adjusted`) does it twice: docs/rivals.md.
 """
 
-from .class_weights import CLASS_BALANCED, INVERSE_FREQUENCY
+from .class_weights import CLASS_BALANCED, DEFERRED, INVERSE_FREQUENCY
 from .dos import DOS, DOS_KNN, DOS_LDAM, DOS_LOGIT_ADJUSTMENT, DOS_LR
 from .focal import FOCAL, focal
 from .ldam import LDAM_DRW, ldam, with_cosine_head
 from .lmle import LMLE
 from .logit_adjustment import LOGIT_ADJUSTMENT, logit_adjusted
 from .method import Contest, Method
-from .mixup import MIXUP, REMIX
+from .mixup import MIXUP, MIXUP_CRT, MIXUP_LOGIT_ADJUSTMENT, REMIX
 from .plain import CNN, CNN_CL
-from .random_oversampling import RANDOM_OVERSAMPLING
+from .random_oversampling import DEFERRED_RESAMPLING, RANDOM_OVERSAMPLING
 from .retraining import CRT, EMBEDDING_SMOTE
 from .smote import SMOTE_PIXELS
 from .triplet import TL_RS_CSL
@@ -40,12 +40,16 @@ _TODAY = (
     INVERSE_FREQUENCY,
     FOCAL,
     CLASS_BALANCED,
+    DEFERRED,
+    DEFERRED_RESAMPLING,
     LDAM_DRW,
     LOGIT_ADJUSTMENT,
     CRT,
     EMBEDDING_SMOTE,
     MIXUP,
     REMIX,
+    MIXUP_LOGIT_ADJUSTMENT,
+    MIXUP_CRT,
     DOS_LOGIT_ADJUSTMENT,
     DOS_LDAM,
 )

@@ -13,7 +13,7 @@ from ..stages import Stage
 from .method import Contest, Method, Training, passes
 from .weights import effective_number, inverse_frequency, weighted
 
-__all__ = ["CLASS_BALANCED", "INVERSE_FREQUENCY"]
+__all__ = ["CLASS_BALANCED", "DEFERRED", "INVERSE_FREQUENCY"]
 
 
 def by_frequency(network: Network, contest: Contest) -> Iterator[Stage]:
@@ -26,6 +26,13 @@ def by_effective_number(network: Network, contest: Contest) -> Iterator[Stage]:
     return passes(contest, contest.initial_rounds + contest.rounds, objective)
 
 
+def deferred(network: Network, contest: Contest) -> Iterator[Stage]:
+    """Plain first, the weights in the last rounds."""
+    yield from passes(contest, contest.initial_rounds)
+    objective = weighted(effective_number(contest.samples.class_counts))
+    yield from passes(contest, contest.rounds, objective)
+
+
 INVERSE_FREQUENCY = Method(
     "weights", "inverse frequency", "folklore", Training("weights", by_frequency)
 )
@@ -34,4 +41,10 @@ CLASS_BALANCED = Method(
     "class-balanced loss",
     "Cui et al., CVPR 2019",
     Training("class-balanced", by_effective_number),
+)
+DEFERRED = Method(
+    "drw",
+    "deferred re-weighting",
+    "Cui et al., CVPR 2019; Cao et al., NeurIPS 2019",
+    Training("drw", deferred),
 )

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.optim import SGD
-from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from .. import __version__
-from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol
+from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol, set_aside
 from ..data.imbalance import DropFromClasses, ImbalanceProtocol
+from ..engine import Engine
 from ..errors import DOSError, InputError
 from ..history import Round
 from ..metrics import MEASURES, Report
@@ -30,13 +30,14 @@ from ..samples import Samples
 from ..seeding import streams
 from ..stages import Member
 from ..together import how_many, train_together
-from .method import Contest, Method, Trained
+from .method import Contest, Method, Trained, evenly
+from .recipes import AUGMENTATIONS, SCHEDULES, schedule_of
 from .trials import Setting, Trial
 
 __all__ = [
+    "JUDGES",
     "MODELS",
     "PLANS",
-    "SCHEDULES",
     "Entry",
     "begun",
     "contents",
@@ -57,7 +58,7 @@ MODELS: dict[str, Callable[[Samples, int], Network]] = {
 }
 
 PLANS = ("by counts", "uniform")
-SCHEDULES = ("constant", "cosine")
+JUDGES = ("test", "removed")
 
 
 def make_network(model: str, samples: Samples, seed: int) -> Network:
@@ -105,6 +106,7 @@ def run_trials(
     """
     place = pick_device(device)
     _check(setting, splits.train)
+    Engine(bf16=setting.bf16).check(place)
     entries = entries_of(splits, setting, seeds, place)
     for group in _by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
@@ -143,7 +145,11 @@ def entries_of(
             whole, own = hold_out(whole, setting.test_share, seed=seed)
             test = _moved(own, place)
         subset = imbalanced(whole, protocol, seed=seed)
-        train = _moved(subset.samples, place)
+        kept = subset.samples
+        if setting.judge == "removed":  # the test set stays unseen
+            kept, own = set_aside(subset)
+            test = _moved(own, place)
+        train = _moved(kept, place)
         plan = _plan(train, protocol, subset.reduced, setting)
         entries.append(Entry(seed, train, test, plan))
     return entries
@@ -208,11 +214,22 @@ def _check(setting: Setting, samples: Samples) -> None:
         )
     if layers:  # they may be misspelt, or too many for such small images
         make_network(model, samples.subset(torch.arange(1)), seed=0)
-    for what, allowed in (("plan", PLANS), ("schedule", SCHEDULES)):
+    known = {"plan": PLANS, "schedule": SCHEDULES, "augment": AUGMENTATIONS, "judge": JUDGES}
+    for what, allowed in known.items():
         if getattr(setting, what) not in allowed:
             raise InputError(
                 f"the {what} must be one of {', '.join(allowed)}, found {getattr(setting, what)!r}"
             )
+    if setting.augment != "none" and x.ndim != 4:
+        raise InputError(
+            f"{setting.augment} needs images, shape (m, c, h, w), found {tuple(x.shape)}; choose "
+            "no augmentation"
+        )
+    if setting.head_rounds and setting.schedule != "steps":
+        raise InputError(
+            "rounds of g after all others need a schedule that begins anew, steps, found "
+            f"{setting.schedule}; leave one of them out"
+        )
     if not x.is_floating_point() and x.dtype != torch.uint8:
         raise InputError(f"samples must be floats or uint8, found {x.dtype}; store them as float32")
 
@@ -252,11 +269,13 @@ def _train(method: Method, entries: Sequence[Entry], setting: Setting) -> list[M
 
 def options_of(method: Method, setting: Setting) -> dict[str, Any]:
     """How `train_members` is to train."""
-    falling = partial(CosineAnnealingLR, T_max=2 * setting.rounds)
+    rate, decay = setting.rate(method.training.name), setting.weight_decay
     return {
         "batch_size": setting.batch_size,
-        "optimizer": partial(SGD, lr=setting.rate(method.training.name), momentum=0.9),
-        "schedule": falling if setting.schedule == "cosine" else None,
+        "optimizer": partial(SGD, lr=rate, momentum=0.9, weight_decay=decay),
+        "schedule": schedule_of(setting),
+        "augment": AUGMENTATIONS[setting.augment],
+        "engine": Engine(bf16=setting.bf16),
     }
 
 
@@ -266,8 +285,10 @@ def begun(method: Method, entry: Entry, setting: Setting) -> Member:
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(entry.train.y.device)
     rng = streams(entry.seed)
-    contest = Contest(entry.train, entry.plan, setting.rounds, setting.rounds, rng)
-    return Member(network, method.training.stages(network, contest), rng)
+    rounds = (setting.rounds, setting.initial)
+    contest = Contest(entry.train, entry.plan, *rounds, rng, setting.head_rounds)
+    stages = method.training.stages(network, contest)
+    return Member(network, evenly(stages, contest) if setting.even else stages, rng)
 
 
 def _measures(report: Report) -> dict[str, tuple[float | None, ...]]:

@@ -54,11 +54,11 @@ class CosineHead(nn.Module):
         return self.scale * linear(normalize(v, dim=1), normalize(self.weight, dim=1))
 
 
-def with_cosine_head(network: Network) -> Network:
+def with_cosine_head(network: Network, scale: float = SCALE) -> Network:
     """The network with its last linear layer replaced; the rest, and its weights, are the same."""
     network = copy.deepcopy(network)
     if isinstance(network.classifier, nn.Linear):
-        network.classifier = CosineHead(network.classifier)
+        network.classifier = CosineHead(network.classifier, scale)
         return network
     last = next(reversed(list(network.classifier.children())), None)
     if not isinstance(network.classifier, nn.Sequential) or not isinstance(last, nn.Linear):
@@ -66,7 +66,7 @@ def with_cosine_head(network: Network) -> Network:
             "LDAM needs a classifier that ends in a linear layer, to make it one of cosines, found "
             f"{type(network.classifier).__name__}; leave the method out"
         )
-    network.classifier[-1] = CosineHead(last)
+    network.classifier[-1] = CosineHead(last, scale)
     return network
 
 

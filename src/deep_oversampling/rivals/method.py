@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+import torch
 from torch import Tensor
 
 from ..losses import Loss
@@ -16,6 +17,7 @@ from ..plan import Plan
 from ..samples import Samples
 from ..seeding import Streams
 from ..stages import Stage
+from .tables import some_rows
 
 __all__ = [
     "Contest",
@@ -25,6 +27,7 @@ __all__ = [
     "Trained",
     "Training",
     "by_softmax",
+    "evenly",
     "passes",
     "with_loss",
 ]
@@ -39,6 +42,12 @@ class Contest:
     rounds: int  # T
     initial_rounds: int  # before them: plain training, or the method's own loss
     rng: Streams
+    head_rounds: int = 0  # of g alone, after all others; 0: the last T rounds are
+
+    @property
+    def before_head(self) -> int:
+        """Rounds before those of g alone."""
+        return self.initial_rounds + (self.rounds if self.head_rounds else 0)
 
     @property
     def presented(self) -> int:
@@ -70,6 +79,19 @@ def passes(contest: Contest, rounds: int, objective: Objective = single_task) ->
     """So many rounds over the samples as they are."""
     for _ in range(rounds):
         yield Stage("single", contest.samples, objective)
+
+
+def evenly(stages: Iterator[Stage], contest: Contest) -> Iterator[Stage]:
+    """The stages with tables of m images at most: of longer ones, some rows, drawn anew."""
+    m = len(contest.samples)
+    for t, stage in enumerate(stages):
+        most = max(1, m // stage.images_per_row)
+        if len(stage.table) <= most:
+            yield stage
+            continue
+        order = torch.randperm(len(stage.table), generator=contest.rng("evenly", t))
+        rows = order[:most].to(contest.samples.y.device)
+        yield replace(stage, table=some_rows(stage.table, rows))
 
 
 def with_loss(loss: Loss) -> Objective:

@@ -12,22 +12,24 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..losses import entropy
+from ..losses import Loss, entropy
 from ..network import Network
 from ..objectives import Objective
 from ..stages import Stage
+from .logit_adjustment import logit_adjusted
 from .method import Contest, Method, Training
+from .retraining import head_stages
 from .tables import Mixed, MixedBatch
 
-__all__ = ["MIXUP", "REMIX", "mixup", "remix"]
+__all__ = ["MIXUP", "MIXUP_CRT", "MIXUP_LOGIT_ADJUSTMENT", "REMIX", "mixup", "remix"]
 
 # share of the image (b,), its label (b,), that of its partner (b,) -> share of its label (b,)
 LabelShare = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def mixup() -> Objective:
+def mixup(loss: Loss = entropy) -> Objective:
     """ℋ for both labels, in the shares of the images."""
-    return partial(_mixing, label_share=_as_the_image)
+    return partial(_mixing, label_share=_as_the_image, loss=loss)
 
 
 def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5) -> Objective:
@@ -36,7 +38,8 @@ def remix(counts: Tensor, kappa: float = 3.0, tau: float = 0.5) -> Objective:
     With shares λ of image i and 1 − λ of image j: λ_y = 0 where m_i ≥ κ m_j and λ < τ, λ_y = 1
     where κ m_i ≤ m_j and 1 − λ < τ, else λ.
     """
-    return partial(_mixing, label_share=partial(_rarer, counts=counts, kappa=kappa, tau=tau))
+    label_share = partial(_rarer, counts=counts, kappa=kappa, tau=tau)
+    return partial(_mixing, label_share=label_share, loss=entropy)
 
 
 def _as_the_image(share: Tensor, y: Tensor, other: Tensor) -> Tensor:
@@ -54,30 +57,55 @@ def _rarer(
 
 
 def _mixing(
-    network: Network, batch: MixedBatch, *, label_share: LabelShare
+    network: Network, batch: MixedBatch, *, label_share: LabelShare, loss: Loss
 ) -> tuple[Tensor, Tensor]:
     x, other = network.normalize(batch.x), batch.y.flip(0)
     share = batch.share.view(-1, *[1] * (x.ndim - 1))
     logits = network.classifier(network.embedder(share * x + (1 - share) * x.flip(0)))
     mine = label_share(batch.share, batch.y, other)
-    ell = mine * entropy(logits, batch.y) + (1 - mine) * entropy(logits, other)
+    ell = mine * loss(logits, batch.y) + (1 - mine) * loss(logits, other)
     return ell, torch.zeros_like(ell)
 
 
-def _stages(contest: Contest, objective: Objective) -> Iterator[Stage]:
-    for t in range(contest.initial_rounds + contest.rounds):
+def mixed_passes(contest: Contest, rounds: int, objective: Objective) -> Iterator[Stage]:
+    """So many rounds over the samples, mixed anew in each."""
+    for t in range(rounds):
         yield Stage("mixed", Mixed.drawn(contest.samples, contest.rng("mix", t)), objective)
 
 
 def mixup_stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    return _stages(contest, mixup())
+    return mixed_passes(contest, contest.initial_rounds + contest.rounds, mixup())
 
 
 def remix_stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    return _stages(contest, remix(contest.samples.class_counts))
+    objective = remix(contest.samples.class_counts)
+    return mixed_passes(contest, contest.initial_rounds + contest.rounds, objective)
+
+
+def adjusted_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    objective = mixup(logit_adjusted(contest.samples.class_counts))
+    return mixed_passes(contest, contest.initial_rounds + contest.rounds, objective)
+
+
+def retrained_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    """Mixed images teach f, images as they are g."""
+    yield from mixed_passes(contest, contest.before_head, mixup())
+    yield from head_stages(network, contest)
 
 
 MIXUP = Method("mixup", "mixup", "Zhang et al., ICLR 2018", Training("mixup", mixup_stages))
+MIXUP_LOGIT_ADJUSTMENT = Method(
+    "mixup-la",
+    "mixup, logit adjustment",
+    "Zhang et al., ICLR 2018; Menon et al., ICLR 2021",
+    Training("mixup-la", adjusted_stages),
+)
+MIXUP_CRT = Method(
+    "mixup-crt",
+    "mixup, cRT",
+    "Zhang et al., ICLR 2018; Kang et al., ICLR 2020",
+    Training("mixup-crt", retrained_stages),
+)
 REMIX = Method(
     "remix", "remix", "Chou et al., ECCV workshops 2020", Training("remix", remix_stages)
 )

@@ -1,4 +1,4 @@
-"""Random over-sampling: rare samples are repeated, exactly as often as DOS presents them."""
+"""Random over-sampling, exactly as often as DOS presents rare samples, or equally by class."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..network import Network
 from ..objectives import single_task
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
-from .tables import Redrawn
+from .tables import Redrawn, class_balanced
 
-__all__ = ["RANDOM_OVERSAMPLING"]
+__all__ = ["DEFERRED_RESAMPLING", "RANDOM_OVERSAMPLING"]
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
@@ -25,4 +25,16 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
         yield Stage("single", Redrawn(samples, index), single_task)
 
 
+def balanced(network: Network, contest: Contest) -> Iterator[Stage]:
+    """Deferred re-sampling: plain first, then m draws that are equal over the classes."""
+    samples = contest.samples
+    yield from passes(contest, contest.initial_rounds)
+    for t in range(contest.rounds):
+        index = class_balanced(samples.y, len(samples), contest.rng("balanced", t))
+        yield Stage("single", Redrawn(samples, index.to(samples.y.device)), single_task)
+
+
 RANDOM_OVERSAMPLING = Method("ros", "random over-sampling", "folklore", Training("ros", stages))
+DEFERRED_RESAMPLING = Method(
+    "drs", "deferred re-sampling", "Cao et al., NeurIPS 2019", Training("drs", balanced)
+)

@@ -19,7 +19,7 @@ from .method import Contest, Method, Training, passes
 from .smote import imbalanced_learn, with_smote
 from .tables import Redrawn, class_balanced
 
-__all__ = ["CRT", "EMBEDDING_SMOTE", "head_only", "start_head_anew"]
+__all__ = ["CRT", "EMBEDDING_SMOTE", "behind_fixed", "head_only", "head_stages", "start_head_anew"]
 
 
 def start_head_anew(network: Network, rng: Streams) -> None:
@@ -39,24 +39,37 @@ def head_only(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
     return ell, torch.zeros_like(ell)
 
 
+def behind_fixed(network: Network, batch: Samples) -> tuple[Tensor, Tensor]:
+    """ℋ(g(f(x)), y) with f as it is in use: images may be augmented, and only g learns."""
+    network.embedder.eval()  # its batch norm stays as it was learned
+    with torch.no_grad():
+        v = network.embedder(network.normalize(batch.x))
+    ell = entropy(network.classifier(v), batch.y)
+    return ell, torch.zeros_like(ell)
+
+
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    yield from passes(contest, contest.before_head)
+    yield from head_stages(network, contest)
+
+
+def head_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    """What follows when f has been trained."""
     samples = contest.samples
-    yield from passes(contest, contest.initial_rounds)
-    fixed = _embedded(network, samples)
     start_head_anew(network, contest.rng)
-    for t in range(contest.rounds):
+    for t in range(contest.head_rounds or contest.rounds):
         index = class_balanced(samples.y, contest.presented, contest.rng("balanced", t))
-        table = Redrawn(fixed, index.to(samples.y.device))
-        yield Stage("head", table, head_only, starts_anew=t == 0, augmented=False)
+        table = Redrawn(samples, index.to(samples.y.device))
+        yield Stage("head", table, behind_fixed, starts_anew=t == 0)
 
 
 def smote_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """SMOTE among the embeddings, and the head trained again on the result."""
     imbalanced_learn()  # is there, or nothing is trained in vain
-    yield from passes(contest, contest.initial_rounds)
+    yield from passes(contest, contest.before_head)
     made = with_smote(_embedded(network, contest.samples), contest.plan, contest.rng)
     start_head_anew(network, contest.rng)
-    for t in range(contest.rounds):
+    for t in range(contest.head_rounds or contest.rounds):
         yield Stage("head", made, head_only, starts_anew=t == 0, augmented=False)
 
 

@@ -34,16 +34,20 @@ class Row:
     trials: int
     cells: dict[str, dict[str, Cell]]  # group -> measure
     seconds: float  # mean
-    difference: float  # of its F1 to that of the reference, over the trials both have
+    difference: float  # of what is compared, to that of the reference, over the trials both have
     p: float  # that it is chance; NaN with fewer than two such trials, or if all differ alike
     left_out: str  # how many trials could not be run, and a reason
     lost: str  # how many trainings were lost, and a reason; those count
 
 
 def summarize(
-    trials: Sequence[Trial], *, reference: str = REFERENCE, group: str = "minority"
+    trials: Sequence[Trial],
+    *,
+    reference: str = REFERENCE,
+    group: str = "minority",
+    measure: str = "f1",
 ) -> list[Row]:
-    """A row for every method, in the order they come; F1 of ``group`` is what is compared."""
+    """A row for every method, as they come; ``measure`` of ``group`` is what is compared."""
     names = list(dict.fromkeys(trial.method for trial in trials))
     of = {name: {t.seed: t for t in trials if t.method == name} for name in names}
     done = {name: {s: t for s, t in found.items() if not t.left_out} for name, found in of.items()}
@@ -52,7 +56,7 @@ def summarize(
         found = list(done[name].values())
         cells = {g: {m: cell([t.mean(m, g) for t in found]) for m in MEASURES} for g in GROUPS}
         pairs = [
-            (trial.mean("f1", group), other.mean("f1", group))
+            (trial.mean(measure, group), other.mean(measure, group))
             for seed, trial in done[name].items()
             if (other := done.get(reference, {}).get(seed)) and name != reference
         ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
+from ..oversampling import Overloaded
+from ..presenting import Table
 from ..samples import Samples
 
-__all__ = ["Joined", "Mixed", "MixedBatch", "Redrawn", "class_balanced", "one_of"]
+__all__ = ["Joined", "Mixed", "MixedBatch", "Redrawn", "class_balanced", "one_of", "some_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,25 @@ class Joined:
         is_made = is_made.view(-1, *[1] * (self.samples.x.ndim - 1))
         x = torch.where(is_made, self.made.x[made], self.samples.x[stored])
         return self.samples.with_x(x.view(*rows.shape, *x.shape[1:]), y.view(rows.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    table: Table
+    rows: Tensor  # (size,)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Tensor) -> Any:
+        return self.table[self.rows[rows]]
+
+
+def some_rows(table: Table, rows: Tensor) -> Table:
+    """A part of a table; one of 𝒵′ is such a table itself."""
+    if isinstance(table, Overloaded):
+        return replace(table, anchor=table.anchor[rows], w=table.w[rows])
+    return _Part(table, rows)
 
 
 def class_balanced(y: Tensor, size: int, generator: Generator) -> Tensor:  # (m,) -> (size,)

@@ -36,13 +36,25 @@ class Setting:
     imbalance: str
     model: str
     k: int
-    rounds: int  # T, after as many initial ones
+    rounds: int  # T, after the initial ones
     batch_size: int
     learning_rate: float
     test_share: float  # held out by each trial's seed, where the data has no test set
     plan: str = "by counts"  # of DOS; "uniform": k for every class and r = 1, for balanced data
     schedule: str = "constant"  # of the learning rate; "cosine": from round to round, down to 0
     rates: tuple[tuple[str, float], ...] = ()  # of trainings that have a learning rate of their own
+    initial_rounds: int | None = None  # None: as many as rounds
+    head_rounds: int = 0  # cRT: g alone, after all others; 0: in the last T rounds
+    weight_decay: float = 0.0
+    augment: str = "none"  # of what training sees; "crop-flip"
+    even: bool = False  # a round presents as many images as there are, whatever the method
+    judge: str = "test"  # what is measured on; "removed": samples that the protocol took away
+    bf16: bool = False  # mixed precision
+
+    @property
+    def initial(self) -> int:
+        """T0."""
+        return self.rounds if self.initial_rounds is None else self.initial_rounds
 
     def rate(self, training: str) -> float:
         """The learning rate of a training, by its name."""

@@ -1,0 +1,260 @@
+"""Which form of DOS lifts a modern network? ResNet-32 on CIFAR-10-LT, batch norm, augmentation.
+
+    python experiments/modern.py DATA OUT.jsonl --imbalance exp:100 --forms 'la*' --seeds 5
+    python experiments/modern.py DATA OUT.jsonl --forms la la+hull --set k=10 copies=8
+
+The protocol is that of ``dos compare --recipe cifar-lt`` (docs/modern.md). Forms are judged by the
+images that the imbalance protocol took away, all of them, as mean recall over the classes; the test
+set is not read. What partners trained is kept in the folder of OUT, so a form costs only what it
+adds; what OUT has already is not run again. One JSON line per training.
+"""
+
+import argparse
+import fnmatch
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from deep_oversampling import Engine, Network, Samples, measure, predict
+from deep_oversampling.augmentation import CropAndFlip
+from deep_oversampling.checkpoint import load_weights, save_weights
+from deep_oversampling.data import imbalanced, load, set_aside
+from deep_oversampling.errors import InputError
+from deep_oversampling.network import pick_device
+from deep_oversampling.rivals.compare import make_network
+from deep_oversampling.rivals.recipes import rate_share
+from deep_oversampling.seeding import Streams, streams
+from deep_oversampling.stages import Member, Stage
+from deep_oversampling.turns import train_in_turns
+from forms import FORMS, PARTNERS, Begin, Form, Task
+from pull_rule import write_header
+
+T = TypeVar("T")
+
+AUGMENT = CropAndFlip()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a line depends on but its form and seed."""
+
+    imbalance: str = "exp:100"
+    epochs: int = 200
+    batch_size: int = 128
+    learning_rate: float = 0.1
+    weight_decay: float = 2e-4
+    model: str = "resnet32"
+    bf16: bool = False
+
+    def rounds(self, begins: Begin) -> range:
+        """The epochs that a form trains for; a second stage comes after the last."""
+        late = self.epochs * 4 // 5
+        whole, second = self.epochs, max(1, self.epochs // 20)
+        return {
+            "start": range(whole),
+            "late": range(late, whole),
+            "end": range(whole, whole + second),
+        }[begins]
+
+    def rate_share(self, t: int) -> float:
+        late, end = self.rounds("late"), self.rounds("end")
+        return rate_share(t, initial=late.start, rounds=len(late), head_rounds=len(end))
+
+
+class Search:
+    """Trains forms on the subsets of some seeds, and keeps what their partners trained."""
+
+    def __init__(
+        self, whole: Samples, settings: Settings, folder: Path, device: torch.device, at_once: int
+    ) -> None:
+        self.settings, self._folder = settings, folder
+        self._device, self._at_once = device, at_once
+        self.data = cache(partial(self._data, whole))
+
+    def run(self, jobs: Sequence[tuple[Form, int]]) -> Iterator[dict[str, object]]:
+        """A line for every form and seed."""
+        self._prepare(jobs)
+        for begins in ("end", "late", "start"):  # the cheap ones first
+            chosen = [(form, seed) for form, seed in jobs if form.begins == begins]
+            for some in _in_groups(chosen, self._at_once):
+                members = [self._begun(form, seed) for form, seed in some]
+                self._train(members, self.settings.rounds(begins))
+                for (form, seed), member in zip(some, members, strict=True):
+                    yield self._line(form, seed, member)
+
+    def _data(self, whole: Samples, seed: int) -> tuple[Samples, Samples]:
+        subset = imbalanced(whole, self.settings.imbalance, seed=seed)
+        train, judged = set_aside(subset, even=False)
+        return train.to(self._device), judged.to(self._device)
+
+    def _prepare(self, jobs: Sequence[tuple[Form, int]]) -> None:
+        """Train what the forms begin with, where it is not there yet."""
+        for part, ends, later in (
+            ("start", "late", ("late", "end")),
+            ("late", "end", ("end",)),
+        ):
+            wanted = dict.fromkeys((form.partner, s) for form, s in jobs if form.begins in later)
+            missing = [one for one in wanted if not self._path(*one, ends).exists()]
+            for some in _in_groups(missing, self._at_once):
+                members = [self._partner_begun(*one, part) for one in some]
+                self._train(members, range(self._begin(part), self._begin(ends)))
+                for (partner, seed), member in zip(some, members, strict=True):
+                    if member.error:
+                        raise member.error
+                    save_weights(member.network, self._path(partner, seed, ends))
+                    seconds = sum(one.seconds for one in member.history.rounds)
+                    told = f"{partner}, seed {seed}, from {part} to {ends}: {seconds:.1f} s"
+                    print(told, flush=True)
+
+    def _begin(self, part: Begin) -> int:
+        return self.settings.rounds(part).start
+
+    def _partner_begun(self, partner: str, seed: int, part: Begin) -> Member:
+        """A partner's training from ``part`` to the next one."""
+        network, rng = self._network(partner, seed, part), _part(seed, part)
+        ends = self._begin("late" if part == "start" else "end")
+        task = Task(self.data(seed)[0], ends - self._begin(part), rng, AUGMENT)
+        stages = PARTNERS[partner].stages(task, late=part == "late")
+        return Member(network.to(self._device), stages, rng)
+
+    def _begun(self, form: Form, seed: int) -> Member:
+        samples, rng = self.data(seed)[0], _part(seed, form.begins)
+        network = self._network(form.partner, seed, form.begins).to(self._device)
+        network = form.prepare(network, samples)
+        task = Task(samples, len(self.settings.rounds(form.begins)), rng, AUGMENT)
+        stages: Iterator[Stage] = form.stages(network, task, PARTNERS[form.partner])
+        return Member(network.to(self._device), stages, rng)
+
+    def _network(self, partner: str, seed: int, part: Begin) -> Network:
+        """As the partner left it when ``part`` begins."""
+        network = make_network(self.settings.model, self.data(seed)[0], seed)
+        network = PARTNERS[partner].prepare(network)
+        if part != "start":
+            load_weights(network, self._path(partner, seed, part))
+        return network
+
+    def _path(self, partner: str, seed: int, part: Begin) -> Path:
+        s = self.settings
+        kind = f"{s.imbalance}-{s.model}-{partner}-e{s.epochs}-b{s.batch_size}"
+        kind += f"-lr{s.learning_rate:g}-wd{s.weight_decay:g}{'-bf16' if s.bf16 else ''}"
+        return self._folder / f"{kind.replace(':', '-')}-seed{seed}-{part}.safetensors"
+
+    def _train(self, members: list[Member], rounds: range) -> None:
+        """All at once, in turns; each part of a training has an optimiser of its own."""
+        s = self.settings
+        share: Callable[[int], float] = lambda t: s.rate_share(rounds.start + t)  # noqa: E731
+        schedule: Callable[[Optimizer], LambdaLR] = partial(LambdaLR, lr_lambda=share)
+        train_in_turns(
+            members,
+            batch_size=s.batch_size,
+            optimizer=partial(SGD, lr=s.learning_rate, momentum=0.9, weight_decay=s.weight_decay),
+            schedule=schedule,
+            augment=AUGMENT,
+            engine=Engine(bf16=s.bf16),
+        )
+
+    def _line(self, form: Form, seed: int, member: Member) -> dict[str, object]:
+        train, judged = self.data(seed)
+        recall = torch.tensor(measure(predict(member.network, judged.x), judged.y).recall)
+        groups = groups_of(train.class_counts.cpu())
+        found = {name: round(float(recall[own].mean()), 5) for name, own in groups.items()}
+        return {
+            **vars(self.settings),
+            "form": form.name,
+            "seed": seed,
+            "accuracy": round(float(recall.mean()), 5),
+            **found,
+            "recall": [round(value, 4) for value in recall.tolist()],
+            "seconds": round(sum(one.seconds for one in member.history.rounds), 2),
+            "lost": str(member.error or ""),
+        }
+
+
+def groups_of(counts: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Many, medium and few samples: thirds of the way from the rarest class to the largest.
+
+    On a logarithmic scale, so an even tail is cut into even parts. Groups may be empty.
+    """
+    logs = counts.double().log()
+    place = (logs - logs.min()) / (logs.max() - logs.min()).clamp(min=1e-9)
+    which = {"many": place > 2 / 3, "medium": (place > 1 / 3) & (place <= 2 / 3)}
+    which["few"] = place <= 1 / 3
+    return {name: own for name, own in which.items() if bool(own.any())}
+
+
+def _part(seed: int, part: Begin) -> Streams:
+    """Draws of their own for every part of a training, which counts its rounds from 0."""
+    return partial(streams(seed), part)
+
+
+def _in_groups(jobs: list[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(jobs), size):
+        yield jobs[start : start + size]
+
+
+def chosen_forms(patterns: Sequence[str], changes: Sequence[str]) -> list[Form]:
+    """By names, in which * stands for anything, with options changed: k=10."""
+    names = [name for one in patterns for name in fnmatch.filter(FORMS, one)]
+    lost = [one for one in patterns if not fnmatch.filter(FORMS, one)]
+    if lost:
+        raise InputError(f"forms must be among {', '.join(FORMS)}, found {', '.join(lost)}")
+    options = dict(change.split("=", 1) for change in changes)
+    numbers = {name: json.loads(value.lower()) for name, value in options.items()}
+    return [FORMS[name].changed(**numbers) for name in dict.fromkeys(names)]
+
+
+def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
+    lines = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
+    found = [one for one in lines if "header" not in one]
+    same = [one for one in found if vars(settings).items() <= one.items()]
+    return {(one["form"], one["seed"]) for one in same}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("data", type=Path, help="folder of the official CIFAR-10 .bin files")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--imbalance", default="exp:100")
+    parser.add_argument("--forms", nargs="+", default=["ce", "la", "ldam"])
+    parser.add_argument("--set", nargs="*", default=[], help="options of the forms, as k=10")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--weight-decay", type=float, default=2e-4)
+    parser.add_argument("--model", default="resnet32")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--at-once", type=int, default=5, help="trainings that take turns")
+    parser.add_argument("--device")
+    options = parser.parse_args()
+    settings = Settings(
+        options.imbalance,
+        options.epochs,
+        weight_decay=options.weight_decay,
+        model=options.model,
+        bf16=options.bf16,
+    )
+    forms = chosen_forms(options.forms, options.set)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    write_header(options.out, judged_on="removed", at_once=options.at_once, **vars(settings))
+    whole = load("cifar10", data_dir=options.data, cache=options.out.parent).train
+    device = pick_device(options.device)
+    search = Search(whole, settings, options.out.parent, device, options.at_once)
+    there = done(options.out, settings)
+    jobs = [(f, s) for f in forms for s in seeds if (f.name, s) not in there]
+    for line in search.run(jobs):
+        with options.out.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        groups = {name: line[name] for name in ("many", "medium", "few") if name in line}
+        told = (line["form"], line["seed"], line["accuracy"], groups, line["seconds"], "s")
+        print(*told, flush=True)
+
+
+if __name__ == "__main__":
+    main()

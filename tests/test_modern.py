@@ -1,0 +1,126 @@
+"""The search over forms of DOS for a modern network."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import modern
+from contests import pictures
+from deep_oversampling import InputError
+from deep_oversampling.data import Splits
+from forms import FORMS, PARTNERS, Form
+from modern import Search, Settings, chosen_forms, groups_of
+from modern_table import table as table_of
+
+# of ten epochs the last two are late: forms with a memory fill it in one and use it in the other
+TINY = Settings("exp:4", epochs=10, batch_size=16, model="C4-F6", learning_rate=0.02)
+
+
+def search(tmp_path: Path, settings: Settings = TINY) -> Search:
+    return Search(pictures((30, 30, 30)), settings, tmp_path, torch.device("cpu"), at_once=3)
+
+
+@pytest.mark.parametrize("partner", ["ce", "la", "ldam", "mixup", "la-unit"])
+def test_every_form_runs(partner: str, tmp_path: Path) -> None:
+    forms = [form for form in FORMS.values() if form.partner == partner]
+    lines = list(search(tmp_path).run([(form, 0) for form in forms]))
+    assert {line["form"] for line in lines} == {form.name for form in forms}
+    for line in lines:
+        assert line["lost"] == ""
+        assert 0 <= line["accuracy"] <= 1
+        assert len(line["recall"]) == 3
+        assert {"many", "few"} <= line.keys()
+
+
+def test_a_residual_network_in_miniature(tmp_path: Path) -> None:
+    settings = replace(TINY, model="resnet32")
+    jobs = [(FORMS[name], 0) for name in ("la", "la+live-both", "la+hull")]
+    lines = {line["form"]: line for line in search(tmp_path, settings).run(jobs)}
+    assert [lines[form.name]["lost"] for form, _ in jobs] == [""] * 3
+    assert lines["la+live-both"]["recall"] != lines["la+hull"]["recall"]
+
+
+def test_forms_share_what_their_partner_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [(FORMS[name], seed) for name in ("ce", "ce+hull", "ce+drs") for seed in (0, 1)]
+    first = list(search(tmp_path).run(jobs))
+    assert capsys.readouterr().out.count("from start to late") == 2
+    assert len(list(tmp_path.glob("*.safetensors"))) == 4
+    again = list(search(tmp_path).run(jobs[::-1]))
+    assert capsys.readouterr().out == ""
+    assert sorted(_told(line) for line in first) == sorted(_told(line) for line in again)
+
+
+def _told(line: dict[str, object]) -> str:
+    return json.dumps({name: value for name, value in line.items() if name != "seconds"})
+
+
+def test_parts_of_a_training_have_the_rates_of_the_whole() -> None:
+    settings = Settings()
+    assert settings.rounds("late") == range(160, 200)
+    assert settings.rounds("end") == range(200, 210)
+    shares = [settings.rate_share(t) for t in (0, 10, 160, 180, 200, 209)]
+    assert shares[:5] == [0.2, 1.0, 0.01, 0.0001, 1.0]
+    assert 0 < shares[5] < 0.1
+
+
+def test_groups_are_thirds_on_a_logarithmic_scale() -> None:
+    tail = torch.tensor([4500, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50])
+    found = {name: own.nonzero().flatten().tolist() for name, own in groups_of(tail).items()}
+    assert found == {"many": [0, 1, 2, 3], "medium": [4, 5, 6], "few": [7, 8, 9]}
+    assert list(groups_of(torch.tensor([4500, 4500, 50]))) == ["many", "few"]
+
+
+def test_options_of_a_form_can_be_changed_and_its_name_says_so() -> None:
+    (form,) = chosen_forms(["la+hull"], ["k=10", "anew=False"])
+    assert form.name == "la+hull[anew=False,k=10]"
+    assert form.stages.keywords == {"k": 10, "anew": False}
+    with pytest.raises(InputError, match=r"la\+crt must be given options that it has \(none\)"):
+        chosen_forms(["la+crt"], ["k=10"])
+    with pytest.raises(InputError, match="found hulls"):
+        chosen_forms(["ce", "hulls"], [])
+    assert [form.name for form in chosen_forms(["*+drs", "ce"], [])] == ["ce+drs", "ce"]
+
+
+def test_the_script_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    splits = Splits("pictures", pictures((30, 30, 30)))
+    monkeypatch.setattr(modern, "load", lambda *_, **__: splits)
+    out = tmp_path / "out.jsonl"
+    command = ["modern.py", "data", str(out), "--imbalance", "exp:4", "--epochs", "5"]
+    command += ["--model", "C4-F6", "--device", "cpu", "--seeds", "2", "--forms"]
+    monkeypatch.setattr(sys, "argv", [*command, "ce"])
+    modern.main()
+    monkeypatch.setattr(sys, "argv", [*command, "ce", "ce+hull"])
+    modern.main()
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    told = [(line["form"], line["seed"]) for line in lines if "header" not in line]
+    assert told == [("ce", 0), ("ce", 1), ("ce+hull", 0), ("ce+hull", 1)]
+    assert lines[0]["header"]["judged_on"] == "removed"
+    assert "ce+hull 1 " in capsys.readouterr().out
+
+
+def test_a_form_is_paired_with_its_partner_seed_by_seed() -> None:
+    made = [("ce", 0, 0.70), ("ce", 1, 0.72), ("ce+hull", 0, 0.73), ("ce+hull", 1, 0.74)]
+    lines = [
+        {"form": form, "seed": seed, "accuracy": value, "many": value, "few": value, "lost": ""}
+        for form, seed, value in [*made, ("ce+hull", 2, 0.1), ("la+hull", 0, 0.5)]
+    ]
+    _, _, *rows = table_of(lines)
+    assert [row.split()[1] for row in rows] == ["ce", "ce+hull", "la+hull"]
+    assert rows[0].startswith("| ce | 2 | 71.00 ± 1.41 | 71.00 ± 1.41 | – | 71.00 ± 1.41 |  |")
+    assert "| +2.50 | 0.126 |" in rows[1]  # of seeds 0 and 1, which both have
+    assert rows[2].endswith("|  |  |")
+
+
+def test_names_say_the_partner() -> None:
+    for name, form in FORMS.items():
+        assert isinstance(form, Form)
+        assert name.partition("+")[0] == form.partner
+        assert form.partner in PARTNERS
