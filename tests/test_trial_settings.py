@@ -154,7 +154,7 @@ def test_two_passes_of_one_round_have_one_rate(monkeypatch: pytest.MonkeyPatch) 
 def test_a_method_may_have_a_rate_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = (("dos", 0.1),)
     assert rates_of(monkeypatch, "cnn", rates=rates) == [0.02] * 4
-    assert rates_of(monkeypatch, "dos-lr", rates=rates) == [0.1] * 4  # of DOS's training
+    assert rates_of(monkeypatch, "dos", rates=rates) == [0.1] * 4
 
 
 def test_an_unknown_schedule_is_refused() -> None:
@@ -163,11 +163,25 @@ def test_an_unknown_schedule_is_refused() -> None:
         list(run_trials(SPLITS, setting, [METHODS["cnn"]], [0]))
 
 
-def test_rates_are_read_as_they_were_written(tmp_path: Path) -> None:
-    setting = replace(SETTING, schedule="cosine", rates=(("cnn", 0.03), ("ros", 0.1)))
-    append_trial(tmp_path / "t.jsonl", trial("cnn", setting=setting))
-    (found,) = read_trials(tmp_path / "t.jsonl", setting)
-    assert found.setting == setting
+def test_a_trial_knows_its_own_rate_and_no_other(tmp_path: Path) -> None:
+    path, rates = tmp_path / "t.jsonl", (("cnn", 0.03), ("ros", 0.1))
+    setting = replace(SETTING, schedule="cosine", rates=rates)
+    for method in ("cnn", "ros", "dos"):
+        append_trial(path, trial(method, setting=setting.of(method)))
+    found = {one.method: one.setting for one in read_trials(path, setting)}
+    assert {name: one.learning_rate for name, one in found.items()} == {
+        "cnn": 0.03,
+        "ros": 0.1,
+        "dos": SETTING.learning_rate,
+    }
+    assert not any(one.rates for one in found.values())
+    assert len(read_trials(path)) == 3  # without a setting, too
+    read_trials(path, replace(setting, rates=(*rates, ("smote", 0.2))))  # of one to come
+    with pytest.raises(InputError, match=r"learning_rate 0.1 instead of 0.2 in line 2"):
+        read_trials(path, replace(setting, rates=(("cnn", 0.03), ("ros", 0.2))))
+    append_trial(path, trial("ros", seed=9, setting=replace(setting.of("ros"), learning_rate=1.0)))
+    with pytest.raises(InputError, match=r"learning_rate 1.0 instead of 0.1 in line 4"):
+        read_trials(path)
 
 
 def test_rates_that_are_none_are_refused(tmp_path: Path) -> None:

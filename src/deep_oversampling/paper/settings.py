@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from ..rivals import METHODS
+
 __all__ = [
     "LEARNING_RATE",
     "QUICK",
@@ -55,10 +57,15 @@ def rates(data: str, imbalance: str) -> tuple[tuple[str, float], ...]:
     True
     """
     kind = imbalance.partition(":")[0]
-    return tuple(
-        (row["method"], float(row["rate"]))
+    of_training = {
+        row["method"]: float(row["rate"])
         for row in _chosen_rates()
         if (row["data"], row["imbalance"]) == (data, kind)
+    }
+    return tuple(  # methods that read out one training have its rate
+        (name, of_training[method.training.name])
+        for name, method in METHODS.items()
+        if method.training.name in of_training
     )
 
 

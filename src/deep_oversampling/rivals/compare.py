@@ -118,7 +118,7 @@ def run_trials(
             for entry, member, (report, why) in zip(entries, members, reports, strict=True):
                 rounds: list[Round] = member.history.rounds if member and report else []
                 yield Trial(
-                    setting=setting,
+                    setting=setting.of(method.name),
                     method=method.name,
                     seed=entry.seed,
                     minority=tuple(entry.plan.minority.nonzero().flatten().tolist()),
@@ -269,7 +269,7 @@ def _train(method: Method, entries: Sequence[Entry], setting: Setting) -> list[M
 
 def options_of(method: Method, setting: Setting) -> dict[str, Any]:
     """How `train_members` is to train."""
-    rate, decay = setting.rate(method.training.name), setting.weight_decay
+    rate, decay = setting.of(method.name).learning_rate, setting.weight_decay
     return {
         "batch_size": setting.batch_size,
         "optimizer": partial(SGD, lr=rate, momentum=0.9, weight_decay=decay),

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Setting:
     test_share: float  # held out by each trial's seed, where the data has no test set
     plan: str = "by counts"  # of DOS; "uniform": k for every class and r = 1, for balanced data
     schedule: str = "constant"  # of the learning rate; "cosine": from round to round, down to 0
-    rates: tuple[tuple[str, float], ...] = ()  # of trainings that have a learning rate of their own
+    rates: tuple[tuple[str, float], ...] = ()  # of methods that have a learning rate of their own
     initial_rounds: int | None = None  # None: as many as rounds
     head_rounds: int = 0  # cRT: g alone, after all others; 0: in the last T rounds
     weight_decay: float = 0.0
@@ -56,16 +56,17 @@ class Setting:
         """T0."""
         return self.rounds if self.initial_rounds is None else self.initial_rounds
 
-    def rate(self, training: str) -> float:
-        """The learning rate of a training, by its name."""
-        return dict(self.rates).get(training, self.learning_rate)
+    def of(self, method: str) -> Setting:
+        """What a method's trials depend on, and no other's learning rate."""
+        rate = dict(self.rates).get(method, self.learning_rate)
+        return replace(self, learning_rate=rate, rates=())
 
 
 @dataclass(frozen=True)
 class Trial:
     """One method, one seed."""
 
-    setting: Setting
+    setting: Setting  # of this method
     method: str
     seed: int
     minority: tuple[int, ...]  # the classes that the plan favours
@@ -130,14 +131,19 @@ def read_trials(
     A broken line, torn when the process died, is passed over: its trial is run again.
     """
     found: dict[tuple[str, int], Trial] = {}
+    rates: dict[str, float] = {}  # of the methods, where nothing but the file says them
     for number, content in _lines(path, on_broken):
         if _is_header(content):
             continue
         trial = _trial(path, number, content)
-        setting = setting or trial.setting
-        if trial.setting != setting:
+        rate = rates.setdefault(trial.method, trial.setting.learning_rate)
+        if found and not setting:
+            wanted = replace(next(iter(found.values())).setting, learning_rate=rate)
+        else:
+            wanted = setting.of(trial.method) if setting else trial.setting
+        if trial.setting != wanted:
             raise InputError(
-                f"{path} must hold trials of one setting, found {_difference(trial, setting)} in "
+                f"{path} must hold trials of one setting, found {_difference(trial, wanted)} in "
                 f"line {number}; choose another folder (--out)"
             )
         key = (trial.method, trial.seed)
@@ -185,7 +191,7 @@ def _trial(path: Path, number: int, values: Any) -> Trial:
     try:
         setting = values["setting"]
         rates = tuple((name, rate) for name, rate in setting.get("rates", ()))
-        values["setting"] = Setting(**{**setting, "rates": rates})
+        values["setting"] = Setting(**{**setting, "rates": rates}).of(values["method"])
         values["measures"] = {name: tuple(column) for name, column in values["measures"].items()}
         for name in ("minority", "samples"):
             values[name] = tuple(values[name])
