@@ -20,6 +20,8 @@ PROJECT = PACKAGE.parents[1]
 ORDER = [
     "errors",
     "writing",
+    "durable",
+    "locking",
     "seeding",
     "views",
     "augmentation",
@@ -48,6 +50,7 @@ ORDER = [
     "callbacks",
     "logistic",
     "probes",
+    "snapshots",
     "resuming",
     "stages",
     "stopping",

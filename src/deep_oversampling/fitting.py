@@ -22,9 +22,10 @@ from .losses import Loss, entropy
 from .metrics import measure
 from .network import Network, embed, pick_device, predict
 from .plan import Plan
-from .resuming import Checkpoints, Snapshot, described
+from .resuming import Checkpoints, described, digest_of
 from .samples import Samples
 from .seeding import streams
+from .snapshots import Snapshot
 from .stages import Judge, Member, Stage, sgd
 from .stopping import EarlyStopping, until_no_better
 from .together import how_many, train_together, why_in_turn
@@ -151,11 +152,6 @@ def fit_many(
             f"a checkpoint folder is for the training of one network, found {many}; train them "
             "one after the other, each with a folder of its own"
         )
-    if checkpoint is not None and stop is not None:  # the best weights would be lost with a crash
-        raise InputError(
-            "early stopping and a checkpoint folder cannot be had together, found both; leave "
-            "out one of them"
-        )
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
     place, makers, presented = pick_device(device), [], set()
@@ -194,23 +190,29 @@ def fit_many(
             settings |= {"batch_size": min(sizes), "seed": seeds[e], "augment": augment}
             settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
             settings |= {"engine": engine, "network": network, "samples": own}
-            snapshot = checkpoint.open({name: described(value) for name, value in settings.items()})
+            settings |= {"stop": stop, "validation": validation} if stop else {}
+            told = {name: described(value) for name, value in settings.items()}
+            snapshot = checkpoint.open(told, digest_of(network))
         makers.append(_maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot))
     if at_once is None:
         at_once = how_many(many, place)
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
         logging.getLogger(__name__).warning("trained one after the other: %s", reason)
         at_once = 1
-    members = train_together(
-        makers,
-        at_once=at_once,
-        batch_size=sizes.pop(),
-        optimizer=optimizer,
-        schedule=schedule,
-        augment=augment,
-        engine=engine,
-        checkpoints=checkpoint,
-    )
+    try:
+        members = train_together(
+            makers,
+            at_once=at_once,
+            batch_size=sizes.pop(),
+            optimizer=optimizer,
+            schedule=schedule,
+            augment=augment,
+            engine=engine,
+            checkpoints=checkpoint,
+        )
+    finally:
+        if checkpoint is not None:
+            checkpoint.close()
     return [member.error or member.history for member in members]
 
 
@@ -232,17 +234,17 @@ def _maker(
         for tensor, before in zip(tensors, start, strict=False):  # none the first time
             tensor.data.copy_(before)
         start[:] = [tensor.detach().clone() for tensor in tensors]
-        rng, history, done = streams(seed), History(), 0
+        rng, history, done, best = streams(seed), History(), 0, dict[str, Tensor]()
         if snapshot:  # targets are made from the weights that a round starts from
-            network.load_state_dict(snapshot.start or snapshot.weights)
-            history, done = snapshot.history, snapshot.rounds
+            network.load_state_dict(snapshot.whole)
+            history, done, best = snapshot.history, snapshot.rounds, dict(snapshot.best)
 
         def stages() -> Iterator[Stage]:
             made = algorithm(rng=rng, done=done)
-            yield from until_no_better(made, network, history, stop) if stop else made
+            yield from until_no_better(made, network, history, stop, best) if stop else made
             history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
 
-        return Member(network, stages(), rng, judge, on_round, history)
+        return Member(network, stages(), rng, judge, on_round, history, best=best)
 
     return make
 

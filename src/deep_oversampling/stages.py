@@ -62,6 +62,7 @@ class Member:
     on_round: Callable[[Round], None] | None = None
     history: History = field(default_factory=History)
     error: TrainingError | None = None  # why it was lost; it has its weights from before that
+    best: dict[str, Tensor] = field(default_factory=dict)  # weights that early stopping keeps
 
 
 def train_stages(
@@ -112,7 +113,8 @@ def train_members(
     start = time.perf_counter()  # what a stage is made of costs time as well
     with closing(Trainer(networks, optimizer, engine=engine)) as trainer:
         scheduler = schedule(trainer.optimizer) if schedule else None
-        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, members[0].history)
+        first = members[0]
+        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, first.history, first.best)
         t = keeping.rounds
         if scheduler:
             _turn(scheduler, t)
