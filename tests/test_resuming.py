@@ -26,11 +26,12 @@ from deep_oversampling import (
     Network,
     Samples,
     Stopped,
+    durable,
     fit,
     fit_many,
     lenet,
+    snapshots,
 )
-from deep_oversampling import durable, snapshots
 from deep_oversampling.seeding import isolated
 from toy import blobs, generator, small, weights
 

@@ -1,4 +1,4 @@
-"""Files that outlive a kill and a loss of power: whole, checked when they are read, or not there."""
+"""Files that outlive a kill and a loss of power: whole and checked, or not there."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def report(
     """Write the page of a run anew: one HTML file that needs nothing else."""
     from ..report import load_story, write_report
     from ..runs import Run
-    from ..runs.folder import REPORT
+    from ..runs.places import REPORT
 
     opened = Run.open(run)
     path = out or opened.folder / REPORT
