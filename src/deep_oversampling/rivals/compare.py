@@ -39,6 +39,7 @@ __all__ = [
     "SCHEDULES",
     "Entry",
     "begun",
+    "check_setting",
     "contents",
     "entries_of",
     "make_network",
@@ -104,7 +105,7 @@ def run_trials(
     rest goes on.
     """
     place = pick_device(device)
-    _check(setting, splits.train)
+    check_setting(setting, splits.train)
     entries = entries_of(splits, setting, seeds, place)
     for group in _by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
@@ -193,7 +194,7 @@ def _moved(samples: Samples, device: torch.device) -> Samples:
         ) from None
 
 
-def _check(setting: Setting, samples: Samples) -> None:
+def check_setting(setting: Setting, samples: Samples) -> None:
     """At the door: no method can be run, so none is left out instead."""
     x, model = samples.x, setting.model
     layers = model not in MODELS
