@@ -47,6 +47,7 @@ ORDER = [
     "metrics",
     "calibration",
     "history",
+    "mishaps",
     "callbacks",
     "logistic",
     "probes",

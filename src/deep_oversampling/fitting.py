@@ -20,6 +20,7 @@ from .errors import InputError, TrainingError
 from .history import History, Round, spread
 from .losses import Loss, entropy
 from .metrics import measure
+from .mishaps import Examination, never_predicted
 from .network import Network, embed, pick_device, predict
 from .plan import Plan
 from .resuming import Checkpoints, described, digest_of
@@ -56,11 +57,19 @@ def fit(
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
     engine: Engine | None = None,  # default: Engine()
     checkpoint: Checkpoints | Path | str | None = None,  # a folder, to go on from after a crash
+    recover: bool = True,  # a round that is lost is made again, once, with a tenth of the rate
 ) -> History:
     """Train f and g together on fresh synthetic targets every round; the network is changed.
 
     With a ``checkpoint`` folder a training that was killed goes on where it was when the same
-    call is made again, and ends with the same weights as if nothing had happened.
+    call is made again, and ends with the same weights as if nothing had happened. It goes on with
+    the weights of the checkpoint, whatever weights the network has: a network that is made anew
+    without a seed does no harm, and a line in the log says that its weights are not used.
+
+    A round is lost where a loss, a weight or an embedding is no number any more, or embeddings
+    have collapsed or exploded. With ``recover`` that is written into ``history.mishaps`` and tried
+    once more; lost again, or without, it is a `TrainingError`, and the network has the weights
+    from before that round.
     """
     counts = samples.class_counts
     plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
@@ -87,6 +96,7 @@ def fit(
         device=device,
         engine=engine,
         checkpoint=checkpoint,
+        recover=recover,
     )
     if isinstance(found, TrainingError):
         raise found
@@ -117,6 +127,7 @@ def fit_many(
     engine: Engine | None = None,
     at_once: int | None = None,  # default: all on a GPU, one after the other without
     checkpoint: Checkpoints | Path | str | None = None,  # of a single network
+    recover: bool = False,  # as in `fit`, for a single network: others would be slowed with it
 ) -> list[History | TrainingError]:
     """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
 
@@ -146,6 +157,11 @@ def fit_many(
         raise InputError(
             "batch_size must be given where samples are few and not as many for all networks, "
             f"found defaults of {sorted(sizes)}"
+        )
+    if recover and many > 1:
+        raise InputError(
+            f"recover is for the training of one network, found {many}; leave it out, or train "
+            "them one after the other"
         )
     if checkpoint is not None and many > 1:
         raise InputError(
@@ -193,7 +209,8 @@ def fit_many(
             settings |= {"stop": stop, "validation": validation} if stop else {}
             told = {name: described(value) for name, value in settings.items()}
             snapshot = checkpoint.open(told, digest_of(network))
-        makers.append(_maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot))
+        make = _maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot, validation)
+        makers.append(partial(make, recover=recover))
     if at_once is None:
         at_once = how_many(many, place)
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
@@ -225,12 +242,13 @@ def _maker(
     on_round: Callable[[Round], None] | None,
     stop: EarlyStopping | None,
     snapshot: Snapshot | None,  # to go on from
-) -> Callable[[], Member]:
+    validation: Samples | None,
+) -> Callable[..., Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
     tensors = [*network.parameters(), *network.buffers()]
     start: list[Tensor] = []
 
-    def make() -> Member:
+    def make(*, recover: bool) -> Member:
         for tensor, before in zip(tensors, start, strict=False):  # none the first time
             tensor.data.copy_(before)
         start[:] = [tensor.detach().clone() for tensor in tensors]
@@ -243,8 +261,14 @@ def _maker(
             made = algorithm(rng=rng, done=done)
             yield from until_no_better(made, network, history, stop, best) if stop else made
             history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+            if validation:
+                p, t = predict(network, validation.x), len(history.rounds)
+                history.mishaps += never_predicted(p, validation.y, validation.classes, t)
 
-        return Member(network, stages(), rng, judge, on_round, history, best=best)
+        member = Member(network, stages(), rng, judge, on_round, history, best=best)
+        if recover:
+            member.recover, member.examine = True, Examination(network, samples.x)
+        return member
 
     return make
 

@@ -178,19 +178,22 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def print_evaluation(found: Evaluation, title: str) -> None:
-    """The classes, where they are not too many, and the means of groups of them."""
-    print_measures({"dos": found.groups}, title)
-    if len(found.classes) > _LISTED:
-        print(f"{len(found.classes)} classes; --json has them all")
+def print_evaluation(found: dict[str, Evaluation], title: str) -> None:
+    """The means of groups of classes, of every method, and the classes if they are not too many."""
+    print_measures({method: one.groups for method, one in found.items()}, title)
+    dos, plain = found["dos"], found.get("plain")
+    if len(dos.classes) > _LISTED:
+        print(f"{len(dos.classes)} classes; --json has them all")
         return
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("class", overflow="fold", max_width=_NAME)
-    for heading in ("samples", "precision", "recall", "F1", "AUPRC"):
+    headings = ["samples", "precision", "recall", "F1", "AUPRC"] + ["plain F1"] * bool(plain)
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
-    for j, name in enumerate(found.classes):
-        report = found.report
-        columns = (report.precision, report.recall, report.f1, report.auprc)
+    report = dos.report
+    columns = [report.precision, report.recall, report.f1, report.auprc]
+    columns += [plain.report.f1] if plain else []
+    for j, name in enumerate(dos.classes):
         cells = [number(float(column[j])) for column in columns]
-        table.add_row(escape(name), str(found.counts[j]), *cells)
+        table.add_row(escape(name), str(dos.counts[j]), *cells)
     _print_whole(table)

@@ -76,6 +76,10 @@ class Run:
         return network.eval()
 
     @property
+    def has_baseline(self) -> bool:
+        return (self.folder / BASELINE).is_file()
+
+    @property
     def dtype(self) -> torch.dtype:
         """Of the samples it was trained on."""
         dtype: torch.dtype = getattr(torch, self.record.input_dtype)

@@ -1,0 +1,119 @@
+"""Training that goes wrong: found when a round is over, told in words, tried once more slower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from .errors import TrainingError
+from .history import History, Mishap
+from .network import Network
+from .views import View
+
+__all__ = ["Examination", "never_predicted", "slow_down", "slowed_before"]
+
+_RATE = 0.1  # of the learning rate, the second time
+_ROWS = 256  # samples that are looked at
+_ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
+_EXPLODED = 1e8  # times the squared length from before the round, or 1 if that was less
+
+
+class Examination:
+    """Looks at the embeddings of some samples after a round."""
+
+    def __init__(self, network: Network, x: Tensor | View) -> None:
+        rows = torch.arange(0, len(x), -(-len(x) // _ROWS))
+        self._x = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
+        self._before = max(1.0, float(self._embedded(network).square().sum(1).mean()))
+
+    def __call__(self, network: Network) -> TrainingError | None:
+        """Why training cannot go on with these weights, if it cannot."""
+        v = self._embedded(network)
+        if not bool(v.isfinite().all()):
+            return TrainingError(
+                "embeddings must be finite, found NaN or infinity when the round was over; lower "
+                "the learning rate, the pull λ or its limit"
+            )
+        length = float(v.square().sum(1).mean())
+        if float(v.var(0, correction=0).sum()) <= _ALIKE * length:
+            return TrainingError(
+                f"embeddings must differ between samples, found all {len(v)} alike: the embedder "
+                "has collapsed to one point; lower the learning rate or check that it uses its "
+                "input"
+            )
+        if length > _EXPLODED * self._before:
+            growth = (length / self._before) ** 0.5
+            return TrainingError(
+                f"embeddings must not explode, found them {growth:.0e} times as long as before the "
+                "round; lower the learning rate, or normalise the input"
+            )
+        self._before = max(1.0, length)
+        return None
+
+    def _embedded(self, network: Network) -> Tensor:  # (s, d)
+        with torch.inference_mode():
+            return network.eval().embed(self._x.to(network.device)).double()
+
+
+def slow_down(
+    error: TrainingError,
+    t: int,
+    history: History,
+    optimizer: Optimizer,
+    scheduler: LRScheduler | None,
+) -> Mishap | None:
+    """Lower the learning rate and write it down; once in a training, and then never again."""
+    if any(mishap.rate != 1 for mishap in history.mishaps):
+        return None
+    _lower(_RATE, optimizer, scheduler)
+    rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
+    told = ", ".join(f"{rate:g}" for rate in rates)
+    done = (
+        f"it is made again from the weights before it, with a tenth of the learning rate ({told})"
+    )
+    history.mishaps.append(Mishap(t + 1, str(error), done, _RATE))
+    return history.mishaps[-1]
+
+
+def slowed_before(
+    t: int, history: History, optimizer: Optimizer, scheduler: LRScheduler | None
+) -> None:
+    """As `slow_down` did it before round t + 1, in a process before this one."""
+    for mishap in history.mishaps:
+        if mishap.rate != 1 and mishap.round == t + 1:
+            _lower(mishap.rate, optimizer, scheduler)
+
+
+def _lower(rate: float, optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] *= rate
+    todo = [scheduler] if scheduler else []
+    while todo:
+        one = todo.pop()
+        one.base_lrs = [base * rate for base in one.base_lrs]
+        todo += getattr(one, "_schedulers", [])  # of one that is made of several
+
+
+def never_predicted(
+    p: Tensor,  # (m, n)
+    y: Tensor,  # (m,)
+    classes: Sequence[str],
+    t: int,  # rounds that were trained
+) -> list[Mishap]:
+    """A mishap for every class with samples that no sample is taken for."""
+    n = p.shape[1]
+    taken, there = (torch.bincount(one.cpu(), minlength=n).tolist() for one in (p.argmax(1), y))
+    return [
+        Mishap(
+            t,
+            f"class {classes[j]!r} is never predicted, though {there[j]} of {len(y)} validation "
+            "samples are of it",
+            "nothing was done; try more rounds, more samples of it, or a larger r (Plan)",
+        )
+        for j in range(n)
+        if there[j] and not taken[j]
+    ]
