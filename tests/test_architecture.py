@@ -43,6 +43,7 @@ ORDER = [
     "replaying",
     "cuda_graphs",
     "engine",
+    "memory",
     "training",
     "metrics",
     "calibration",

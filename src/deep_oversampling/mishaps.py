@@ -94,8 +94,10 @@ def _lower(rate: float, optimizer: Optimizer, scheduler: LRScheduler | None) -> 
     todo = [scheduler] if scheduler else []
     while todo:
         one = todo.pop()
-        one.base_lrs = [base * rate for base in one.base_lrs]
-        todo += getattr(one, "_schedulers", [])  # of one that is made of several
+        if parts := getattr(one, "_schedulers", None):  # of one that is made of several
+            todo += parts
+        else:
+            one.base_lrs = [base * rate for base in one.base_lrs]
 
 
 def never_predicted(

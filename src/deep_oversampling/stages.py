@@ -133,7 +133,7 @@ def train_members(
                 _present, trainer, members, stages, t, batch_size=batch_size, augment=augment
             )
             outcomes = present(since=keeping.enter(t), between=keeping.within(t))
-            if _can_be_made_again(first, good[0], outcomes, t, trainer, scheduler):
+            while _can_be_made_again(first, good[0], outcomes, t, trainer, scheduler):
                 outcomes = present(since=None, between=keeping.within(t))
             if scheduler and some.ends_round:
                 _turn(scheduler)

@@ -188,6 +188,8 @@ def _finish(task: Task, unfinished: Unfinished, signals: Signals, *, held_out: b
     write_report(story, folder / REPORT)
     title = f"{task.splits.name}: {len(task.validation)} validation samples"
     print_measures(outcome.measures, title)
+    for mishap in outcome.histories["dos"].mishaps:
+        live.say(f"dos: {mishap}")
     print(f"run: {folder}")
     print(f"report: {folder / REPORT}")
     stopped = outcome.status != FINISHED and not outcome.error

@@ -14,6 +14,7 @@ from ..calibration import temperature
 from ..errors import InputError, Stopped, TrainingError
 from ..fitting import fit
 from ..history import History, Round
+from ..memory import is_out_of_memory
 from ..metrics import measure
 from ..network import Network, logits_of
 from ..plan import Plan
@@ -79,11 +80,6 @@ def train(
                 checkpoint=unfinished.checkpoints(method, watch.take_up) if unfinished else None,
                 **task.options,
             )
-        except torch.OutOfMemoryError:
-            raise InputError(
-                f"the memory of {task.device} must hold a batch, found that it does not; lower "
-                "--batch-size or --size, or choose --device cpu"
-            ) from None
         except (KeyboardInterrupt, Stopped, TrainingError) as error:
             outcome.status = _stopped(method, len(watch.rounds), 2 * task.rounds, error)
             outcome.error = error if isinstance(error, TrainingError) else None
@@ -95,6 +91,13 @@ def train(
                 break
             watch.put_back()
             history = History(watch.rounds)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            raise InputError(
+                f"the memory of {task.device} must hold a batch, found that it does not; lower "
+                "--batch-size or --size, or choose --device cpu"
+            ) from None
         finally:
             outcome.seconds += watch.seconds_before
         outcome.networks[method], outcome.histories[method] = network, history
