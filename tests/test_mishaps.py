@@ -172,6 +172,16 @@ def test_schedules_are_lowered_too() -> None:
     assert slow_down(TrainingError("lost"), 0, history, optimizer, scheduler) is None
 
 
+def test_embeddings_that_are_about_to_collapse() -> None:
+    network = Network(nn.Linear(4, 5), nn.Linear(5, 3))
+    examine = Examination(network, blobs().x)
+    for grown, words in ((3.0, ""), (1e3, "the embedder is collapsing to one point")):
+        with torch.no_grad():
+            network.embedder.bias.fill_(grown)
+        assert words in str(examine(network) or "")
+        assert bool(examine(network)) == bool(words)
+
+
 def test_embeddings_that_explode() -> None:
     network, x = small(), blobs().x
     examine = Examination(network, x)

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from typer.testing import CliRunner
 
 from deep_oversampling import cli
 from deep_oversampling.runs import Run
-from trainings import OPTIONS, After, call, finished, plant, refused, told
+from trainings import NUMBERS, OPTIONS, After, call, finished, plant, refused, told
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +83,15 @@ def test_k_is_not_chosen_again() -> None:
     assert len(json.loads(Path("r/run.json").read_text())["candidates"]) > 1
 
 
+def test_stopped_before_training_it_leaves_nothing() -> None:
+    patch = stop_at(3, signal.SIGTERM)  # while k is chosen
+    result = call("--k", "auto")
+    patch.undo()
+    assert result.exit_code == 143
+    assert result.stderr.strip() == "dos: stopped; what was kept before is as it was"
+    assert not Path("r").exists()
+
+
 def test_a_run_is_for_one_process_at_a_time() -> None:
     code = (
         "import sys; from pathlib import Path\n"
@@ -120,55 +128,64 @@ def test_early_stopping_goes_on() -> None:
 
 
 PROGRAM = """
-import os, signal, sys
+import os, signal, sys, threading
 import deep_oversampling.runs.unfinished as unfinished
 from deep_oversampling import cli
 unfinished._MINUTES = 1e-6
-where, left = sys.argv.pop(1), int(sys.argv.pop(1))
-if where != "nowhere":
-    function = getattr(os, where)
-    def killed(*arguments, **named):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **named)
-    setattr(os, where, killed)
-print("begun", flush=True)
+where, left, later, only = sys.argv[1:5]
+left, later = int(left), float(later)
+del sys.argv[1:5]
+function = getattr(os, where)
+def killed(*arguments, **named):
+    global left
+    left -= str(arguments[-1]).endswith(only)
+    if left == 0 and later:
+        threading.Timer(later, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    elif left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return function(*arguments, **named)
+setattr(os, where, killed)
 cli.main()
 """
 
 
-def killed_at(where: str, times: int, folder: str = "r", seconds: float | None = None) -> int:
-    """The exit code of a process that kills itself just before such a call, or is killed then."""
-    command = [sys.executable, "-c", PROGRAM, where, str(times), "train", *OPTIONS, "--out", folder]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout
-        process.stdout.readline()
-        if seconds is not None:
-            time.sleep(seconds)
-            process.kill()
-        process.stdout.read()
-    return process.returncode
+def killed_at(
+    where: str, times: int, later: float = 0, *, only: str = "", folder: str = "r"
+) -> int:
+    """The exit code of a process that is killed just before such a call, or so many seconds later.
+
+    ``only`` is how the name of the file must end that the call is about. 0 times: it is not killed.
+    """
+    options = ["train", *OPTIONS, "--rounds", "6", "--out", folder]
+    command = [sys.executable, "-c", PROGRAM, where, str(times), str(later), only, *options]
+    return subprocess.run(command, capture_output=True).returncode
 
 
 @pytest.mark.slow
 def test_killed_at_many_moments_it_ends_as_if_nothing_had_happened() -> None:
-    killed = -signal.SIGKILL
-    assert killed_at("nowhere", 0, "whole") == 0
+    assert killed_at("fsync", 0, folder="whole") == 0
     shutil.rmtree(os.environ["DOS_CACHE"])  # so that it is filled anew
     kills = [killed_at("rename", 1)]  # the cache is decoded and has not got its name yet
-    kills += [killed_at("replace", times) for times in (1, 2, 3)]  # of checkpoints, and the first
-    kills += [killed_at("fsync", times) for times in (1, 2, 6, 7, 8, 9)]
-    kills += [killed_at("unlink", times) for times in (1, 2, 3, 4, 7)]
-    assert kills == [killed] * len(kills)
+    kills += [killed_at("replace", times) for times in (1, 2, 3)]  # the settings, a checkpoint
+    kills += [killed_at("fsync", times) for times in (1, 2, 3, 4)]
+    kills += [killed_at("unlink", times) for times in (1, 2, 3)]
     draw = random.Random(0)
-    at_random = [killed_at("nowhere", 0, seconds=draw.uniform(0, 1.5)) for _ in range(12)]
-    assert at_random.count(killed) >= 6
-    for times in (4, 3, 2, 1):  # while the files of the finished run get their names
-        killed_at("replace", times)
-    assert killed_at("nowhere", 0) in (0, 1)  # 1: it was finished before
+    kills += [killed_at("fsync", draw.randint(1, 6), draw.uniform(0, 0.03)) for _ in range(12)]
+    assert kills == [-signal.SIGKILL] * 23
+    while killed_at("fsync", 12) == -signal.SIGKILL:  # until no checkpoint is left to be written
+        kills.append(-signal.SIGKILL)
+    assert len(kills) > 25
     assert told("r") == told("whole")
     assert not list(Path("r").glob("**/*.checkpoint"))
+
+
+@pytest.mark.slow
+def test_killed_while_the_results_get_their_names() -> None:
+    """What is trained is not trained again, and the files are written once more."""
+    assert killed_at("fsync", 0, folder="whole") == 0
+    results = [*NUMBERS, "run.json", "story.json", "report.html", "config.toml"]
+    kills = [killed_at("replace", 1, only=name) for name in results]
+    assert kills == [-signal.SIGKILL] * len(results)
+    assert killed_at("fsync", 0) == 0
+    assert told("r") == told("whole")
+    assert killed_at("fsync", 0) == 1  # it is finished

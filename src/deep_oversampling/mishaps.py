@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -19,44 +20,54 @@ __all__ = ["Examination", "never_predicted", "slow_down", "slowed_before"]
 _RATE = 0.1  # of the learning rate, the second time
 _ROWS = 256  # samples that are looked at
 _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
-_EXPLODED = 1e8  # times the squared length from before the round, or 1 if that was less
+_COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
+_EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
 
 
 class Examination:
-    """Looks at the embeddings of some samples after a round."""
+    """Looks at the embeddings of some samples after a round, and compares with those before it."""
 
     def __init__(self, network: Network, x: Tensor | View) -> None:
         rows = torch.arange(0, len(x), -(-len(x) // _ROWS))
         self._x = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
-        self._before = max(1.0, float(self._embedded(network).square().sum(1).mean()))
+        self._before = self._seen(network)
 
     def __call__(self, network: Network) -> TrainingError | None:
         """Why training cannot go on with these weights, if it cannot."""
-        v = self._embedded(network)
-        if not bool(v.isfinite().all()):
+        length, variance = self._seen(network)
+        if not math.isfinite(length):
             return TrainingError(
                 "embeddings must be finite, found NaN or infinity when the round was over; lower "
                 "the learning rate, the pull λ or its limit"
             )
-        length = float(v.square().sum(1).mean())
-        if float(v.var(0, correction=0).sum()) <= _ALIKE * length:
+        if variance <= _ALIKE:
             return TrainingError(
-                f"embeddings must differ between samples, found all {len(v)} alike: the embedder "
-                "has collapsed to one point; lower the learning rate or check that it uses its "
-                "input"
+                f"embeddings must differ between samples, found all {len(self._x)} alike: the "
+                "embedder has collapsed to one point; lower the learning rate or check that it "
+                "uses its input"
             )
-        if length > _EXPLODED * self._before:
-            growth = (length / self._before) ** 0.5
+        if variance < _COLLAPSING * self._before[1]:
+            return TrainingError(
+                "embeddings must differ between samples, found their variance at "
+                f"{variance / self._before[1]:.0e} of that before the round: the embedder is "
+                "collapsing to one point; lower the learning rate"
+            )
+        growth = length / max(1.0, self._before[0])
+        if growth > _EXPLODED:
             return TrainingError(
                 f"embeddings must not explode, found them {growth:.0e} times as long as before the "
                 "round; lower the learning rate, or normalise the input"
             )
-        self._before = max(1.0, length)
+        self._before = length, variance
         return None
 
-    def _embedded(self, network: Network) -> Tensor:  # (s, d)
+    def _seen(self, network: Network) -> tuple[float, float]:
+        """How long they are, and their variance per squared length."""
         with torch.inference_mode():
-            return network.eval().embed(self._x.to(network.device)).double()
+            v = network.eval().embed(self._x.to(network.device)).float().cpu().double()
+        length = float(v.square().sum(1).mean())
+        variance = float(v.var(0, correction=0).sum())
+        return math.sqrt(length), variance / length if length else 0.0
 
 
 def slow_down(

@@ -94,9 +94,8 @@ class Unfinished:
             (self._folder / _TASK).unlink(missing_ok=True)
         except OSError as error:
             raise self._unusable(error) from None
-        for one in self._folder.iterdir():
-            if one.is_dir():
-                shutil.rmtree(one, ignore_errors=True)
+        for one in self._folder.glob("*/"):
+            shutil.rmtree(one, ignore_errors=True)
 
     def write_task(self, task: Task) -> None:
         content = _described(task) | {"candidates": [asdict(one) for one in task.candidates]}
