@@ -207,9 +207,12 @@ def test_a_class_that_is_never_predicted() -> None:
     y = torch.tensor([0, 2, 2])
     (mishap,) = never_predicted(p, y, ("a", "b", "c"), 4)
     assert str(mishap).startswith(
-        "round 4: class 'c' is never predicted, though 2 of 3 validation samples are of it"
+        "round 4: never predicted: 'c', though 2 of 3 validation samples are of such a class"
     )
     assert mishap.rate == 1
+    (many,) = never_predicted(torch.eye(1, 9).expand(9, 9), torch.arange(9), "abcdefghi", 1)
+    assert "'b', 'c', 'd', 'e', 'f' and 3 more, though 8 of 9" in many.found
+    assert never_predicted(torch.eye(3), torch.arange(3), "abc", 1) == []
 
 
 def test_it_is_told_after_training() -> None:
@@ -217,5 +220,5 @@ def test_it_is_told_after_training() -> None:
     options = OPTIONS | {"validation": blobs(seed=1), "optimizer": partial(SGD, lr=1e-6)}
     history = fit(small(), blobs(), plan, **options)
     assert history.mishaps
-    assert all("is never predicted" in mishap.found for mishap in history.mishaps)
+    assert all("never predicted: " in mishap.found for mishap in history.mishaps)
     assert History.from_dict(history.to_dict()) == history

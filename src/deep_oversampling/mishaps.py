@@ -19,6 +19,7 @@ __all__ = ["Examination", "never_predicted", "slow_down", "slowed_before"]
 
 _RATE = 0.1  # of the learning rate, the second time
 _ROWS = 256  # samples that are looked at
+_NAMED = 5  # classes
 _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
 _COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
 _EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
@@ -117,16 +118,20 @@ def never_predicted(
     classes: Sequence[str],
     t: int,  # rounds that were trained
 ) -> list[Mishap]:
-    """A mishap for every class with samples that no sample is taken for."""
+    """At most one: of all classes with samples that no sample is taken for."""
     n = p.shape[1]
-    taken, there = (torch.bincount(one.cpu(), minlength=n).tolist() for one in (p.argmax(1), y))
+    taken, there = (torch.bincount(one.cpu(), minlength=n) for one in (p.argmax(1), y))
+    missed = ((there > 0) & (taken == 0)).nonzero().flatten().tolist()
+    if not missed:
+        return []
+    names = ", ".join(repr(classes[j]) for j in missed[:_NAMED])
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    own = sum(there[missed].tolist())
     return [
         Mishap(
             t,
-            f"class {classes[j]!r} is never predicted, though {there[j]} of {len(y)} validation "
-            "samples are of it",
-            "nothing was done; try more rounds, more samples of it, or a larger r (Plan)",
+            f"never predicted: {names}{more}, though {own} of {len(y)} validation samples are of "
+            "such a class",
+            "nothing was done; try more rounds, more samples, or a larger r (Plan)",
         )
-        for j in range(n)
-        if there[j] and not taken[j]
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import DOSError, TrainingError
 from .data import Cache, DataDir
 from .signals import Signals
 
@@ -157,7 +158,12 @@ def _train(
     suit_threads(task.network)
     print_task(task)
     with begin(out, splits.name, task, overwrite=overwrite) as unfinished:
-        return _finish(task, unfinished, signals, held_out=splits.validation is None)
+        try:
+            return _finish(task, unfinished, signals, held_out=splits.validation is None)
+        except DOSError as error:
+            if isinstance(error, TrainingError) or not unfinished.has_checkpoint:
+                _remove(unfinished)  # nothing to go on from: other settings may be tried there
+            raise
 
 
 def _finish(task: Task, unfinished: Unfinished, signals: Signals, *, held_out: bool) -> int:
@@ -208,7 +214,7 @@ def _quoted(path: Path) -> str:
 
 def _remove(unfinished: Unfinished) -> None:
     """Only the settings are in it, beside what there was before."""
-    unfinished.finish()
-    (unfinished.run / "config.toml").unlink(missing_ok=True)
-    with suppress(OSError):  # not empty
+    with suppress(DOSError, OSError):  # it may be read-only by now, or not empty
+        unfinished.finish()
+        (unfinished.run / "config.toml").unlink(missing_ok=True)
         unfinished.run.rmdir()
