@@ -84,11 +84,11 @@ class Checkpoints:
         self._lock.take()
         try:
             self.snapshot = self._newest()
+            if self.snapshot and self._on_found:
+                self._on_found(self.snapshot)
         except BaseException:
             self.close()
             raise
-        if self.snapshot and self._on_found:
-            self._on_found(self.snapshot)
         return self.snapshot
 
     def close(self) -> None:
