@@ -191,6 +191,14 @@ def test_embeddings_that_explode() -> None:
     assert "embeddings must not explode, found them" in str(examine(network))
 
 
+def test_batch_norm_has_no_scale_before_its_averages_have_settled() -> None:
+    network = Network(nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)), nn.Linear(5, 3))
+    examine = Examination(network, blobs().x)
+    with torch.no_grad():
+        network.embedder[1].running_var.fill_(1e-12)
+    assert examine(network) is None
+
+
 def test_growth_from_nothing_is_no_explosion() -> None:
     network = Network(nn.Linear(4, 5), nn.Linear(5, 3))
     with torch.no_grad():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -32,6 +33,8 @@ class Examination:
         rows = torch.arange(0, len(x), -(-len(x) // _ROWS))
         self._x = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
         self._before = self._seen(network)
+        # its averages lag behind the weights in the first steps, and scales mean nothing until then
+        self._averages = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
 
     def __call__(self, network: Network) -> TrainingError | None:
         """Why training cannot go on with these weights, if it cannot."""
@@ -47,6 +50,8 @@ class Examination:
                 "embedder has collapsed to one point; lower the learning rate or check that it "
                 "uses its input"
             )
+        if self._averages:
+            return None
         if variance < _COLLAPSING * self._before[1]:
             return TrainingError(
                 "embeddings must differ between samples, found their variance at "
