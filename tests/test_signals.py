@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,13 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
+
+
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ctrl_c_is_heard: None
+) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield

@@ -16,6 +16,8 @@ from deep_oversampling import cli
 from deep_oversampling.runs import Run
 from trainings import NUMBERS, OPTIONS, After, call, finished, plant, refused, told
 
+pytestmark = pytest.mark.usefixtures("ctrl_c_is_heard")
+
 
 @pytest.fixture(autouse=True)
 def orchard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
