@@ -1,5 +1,8 @@
 """One thread, known draws for networks made without a seed, the same hypothesis examples."""
 
+import signal
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -16,6 +19,14 @@ settings.load_profile("repeatable")
 @pytest.fixture(autouse=True)
 def _known_draws() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def ctrl_c_is_heard() -> Iterator[None]:
+    """What runs in the background may have been told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_a_failed_write_leaves_the_earlier_file(tmp_path: Path, monkeypatch) -> 
         raise OSError("no space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(InputError, match="no space"):
         save_weights(mlp(4, 2, seed=2), path)
     assert path.read_bytes() == earlier
     assert list(tmp_path.iterdir()) == [path]

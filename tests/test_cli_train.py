@@ -303,6 +303,7 @@ def test_a_loss_that_is_lost_says_so(pictures: Path) -> None:
     )
     assert result.exit_code == 1
     assert "learning rate" in result.output + str(result.exception)
+    assert not list(Path("runs").iterdir())  # a lower one may be tried at the same place
 
 
 def test_new_pictures_do_not_move_old_names(pictures: Path) -> None:

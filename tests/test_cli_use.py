@@ -51,7 +51,10 @@ def test_evaluate_on_its_own_data_means_what_was_held_out(made: Path) -> None:
     assert found["split"] == "validation, as the run held it out"
     assert found["samples"] == 16
     assert found["groups"] == Run.open(made / "run").record.measures["dos"]
+    assert found["baseline"]["groups"] == Run.open(made / "run").record.measures["plain"]
     trained = invoke("evaluate", made / "run", made / "fruit", "--split", "train").stdout
+    assert " plain " in trained
+    assert "plain F1" in trained
     assert "train, as the run held it out: 64 samples" in trained
 
 

@@ -62,7 +62,10 @@ def test_finished_trials_are_not_repeated(trainings: Trainings) -> None:
 
 def test_a_killed_run_goes_on(trainings: Trainings) -> None:
     trainings.stop_after = 4
-    CliRunner().invoke(cli.app, ["reproduce", "runtime", "--trials", "2"])
+    stopped = CliRunner().invoke(cli.app, ["reproduce", "runtime", "--trials", "2"])
+    assert stopped.exit_code == 130
+    told = "dos: stopped; what is finished is in results; the same command goes on there"
+    assert stopped.stderr.splitlines()[-1] == told
     trainings.stop_after = None
     run("runtime", "--trials", "2")
     assert len(trainings.done) == len(set(trainings.done)) == 3 * 3 * 2

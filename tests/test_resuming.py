@@ -1,5 +1,6 @@
 """A training that is killed goes on as if nothing had happened, bit by bit."""
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -25,13 +26,14 @@ from deep_oversampling import (
     Network,
     Samples,
     Stopped,
+    durable,
     fit,
     fit_many,
     lenet,
+    snapshots,
 )
-from deep_oversampling import resuming as room
 from deep_oversampling.seeding import isolated
-from toy import blobs, generator, small
+from toy import blobs, generator, small, weights
 
 OPTIONS: dict[str, Any] = {"rounds": 2, "batch_size": 5, "device": "cpu", "seed": 3}
 
@@ -178,9 +180,9 @@ def test_other_samples_and_networks_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_VERSION", 2)
+    monkeypatch.setattr(snapshots, "_VERSION", 2)
     trained("mlp", checkpoint=tmp_path)
-    monkeypatch.setattr(room, "_VERSION", 1)
+    monkeypatch.setattr(snapshots, "_VERSION", 1)
     with pytest.raises(InputError, match="found version 2 instead of 1; use the release"):
         trained("mlp", checkpoint=tmp_path)
 
@@ -200,7 +202,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoints(
         if len(written) > 2:  # a file and its folder are synced
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(room.os, "fsync", fails)
+    monkeypatch.setattr(durable.os, "fsync", fails)
     with pytest.raises(InputError, match=r"room for checkpoints: .*No space left.*as they were"):
         trained("mlp", checkpoint=tmp_path)
     monkeypatch.undo()
@@ -256,6 +258,48 @@ def test_killed_at_twenty_moments_it_ends_with_the_same_bits(tmp_path: Path) -> 
     assert torch.equal(whole, killed)
 
 
-def test_early_stopping_does_not_go_together_with_checkpoints(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be had together"):
-        fit(small(), blobs(), checkpoint=tmp_path, stop=EarlyStopping(), validation=blobs())
+STOPPING = {"stop": EarlyStopping(patience=2), "rounds": 8}
+
+
+@pytest.mark.parametrize("times", [1, 9, 18, 27, 36, 45])
+def test_early_stopping_goes_on_as_well(times: int, tmp_path: Path) -> None:
+    """The best weights so far are in the checkpoint, so that a stop may fall anywhere."""
+    options = STOPPING | {"validation": blobs(seed=2)}
+    whole, history = trained("mlp", **options)
+    assert len(history[0]) < 16  # it did stop
+    with contextlib.suppress(Stopped):
+        trained("mlp", checkpoint=StopsAt(tmp_path, times), **options)
+    for _ in range(2):  # the second time, there is nothing left to train
+        found, told_again = trained("mlp", checkpoint=tmp_path, **options)
+        assert torch.equal(found, whole)
+        assert told_again == history
+
+
+def test_early_stopping_on_other_samples_is_refused(tmp_path: Path) -> None:
+    trained("mlp", checkpoint=tmp_path, validation=blobs(seed=2), **STOPPING)
+    with pytest.raises(InputError, match="found validation"):
+        trained("mlp", checkpoint=tmp_path, validation=blobs(seed=5), **STOPPING)
+
+
+def test_other_initial_weights_are_harmless_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fit(whole := small(), blobs(), **OPTIONS)
+    with pytest.raises(Stopped):
+        fit(small(), blobs(), checkpoint=StopsAt(tmp_path, 5), **OPTIONS)
+    for _ in range(2):
+        other = small(seed=9)
+        fit(other, blobs(), checkpoint=tmp_path, **OPTIONS)
+        assert torch.equal(weights(other), weights(whole))
+    assert [record.message.split(" in ")[0] for record in caplog.records] == [
+        "the network has other weights than the training"
+    ] * 2
+
+
+def test_the_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
+    def once_more(_: object) -> None:
+        fit(small(), blobs(), checkpoint=tmp_path, **OPTIONS)
+
+    with pytest.raises(InputError, match=r"one process at a time.*another one is at work"):
+        fit(small(), blobs(), checkpoint=tmp_path, on_round=once_more, **OPTIONS)
+    fit(small(), blobs(), checkpoint=tmp_path, **OPTIONS)  # who failed has let go of it

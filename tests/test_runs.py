@@ -10,9 +10,10 @@ from deep_oversampling import InputError, Samples, TrainingError, measure, predi
 from deep_oversampling.data import Splits
 from deep_oversampling.history import Round
 from deep_oversampling.runs import Run, Settings, Task, evaluate, predict_files, prepare, train
-from deep_oversampling.runs.folder import new_folder, save_run
+from deep_oversampling.runs.folder import save_run
 from deep_oversampling.runs.record import make_record
 from deep_oversampling.runs.training import OnRound
+from deep_oversampling.runs.unfinished import begin
 from toy import blobs
 
 ROUNDS = 3
@@ -96,9 +97,9 @@ def test_a_run_is_opened_as_it_was_saved(tmp_path: Path, monkeypatch: pytest.Mon
     given = task()
     outcome = train(given)
     assert outcome is not None
-    folder = new_folder(None, "My blobs!", given.settings)
+    folder = begin(None, "My blobs!", given).run
     assert folder == Path("runs/my-blobs-1")
-    assert new_folder(None, "My blobs!", given.settings) == Path("runs/my-blobs-2")
+    assert begin(None, "My blobs!", given).run == Path("runs/my-blobs-2")
     record = make_record(given, outcome, held_out=True)
     save_run(folder, record, outcome.networks)
     run = Run.open(folder)
@@ -116,7 +117,7 @@ def test_classes_in_another_order_are_the_same_classes(tmp_path: Path) -> None:
     given = task()
     outcome = train(given)
     assert outcome is not None
-    folder = new_folder(tmp_path / "r", "", given.settings)
+    folder = begin(tmp_path / "r", "", given).run
     run = save_run(folder, make_record(given, outcome, held_out=True), outcome.networks)
     turned = Samples(given.validation.x, 2 - given.validation.y, given.validation.classes[::-1])
     assert evaluate(run, turned).groups == evaluate(run, given.validation).groups

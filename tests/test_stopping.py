@@ -43,7 +43,7 @@ def stopped_at(values: list[float], patience: int, tasks: str = "") -> tuple[His
         yield from (stage[name] for name in names)
 
     stop = EarlyStopping(patience)
-    for t, one in enumerate(until_no_better(stages(), network, history, stop)):
+    for t, one in enumerate(until_no_better(stages(), network, history, stop, {})):
         weight.data += 1
         scores = {"minority": {"f1": values[t]}}
         history.rounds.append(Round(one.task, 1, 0.0, 0.0, 0.0, scores))

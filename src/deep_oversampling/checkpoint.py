@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -11,21 +10,16 @@ from torch import Tensor
 
 from .errors import InputError
 from .network import Network
+from .writing import write_whole
 
 __all__ = ["load_weights", "read_weights", "save_weights", "start_from"]
 
 
 def save_weights(network: Network, path: Path | str) -> None:
     """Write the weights, with the input normalisation, to ``path``; whole or not at all."""
-    path = Path(path)
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        # clones: safetensors refuses tensors that share memory, and tied weights do
-        weights = {n: t.detach().cpu().clone() for n, t in network.state_dict().items()}
-        temporary.write_bytes(save(weights))  # save_file's would be for this user's eyes only
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    # clones: safetensors refuses tensors that share memory, and tied weights do
+    weights = {n: t.detach().cpu().clone() for n, t in network.state_dict().items()}
+    write_whole({Path(path): save(weights)})  # save_file's would be for this user's eyes only
 
 
 def load_weights(network: Network, path: Path | str) -> None:

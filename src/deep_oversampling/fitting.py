@@ -20,11 +20,13 @@ from .errors import InputError, TrainingError
 from .history import History, Round, spread
 from .losses import Loss, entropy
 from .metrics import measure
+from .mishaps import Examination, never_predicted
 from .network import Network, embed, pick_device, predict
 from .plan import Plan
-from .resuming import Checkpoints, Snapshot, described
+from .resuming import Checkpoints, described, digest_of
 from .samples import Samples
 from .seeding import streams
+from .snapshots import Snapshot
 from .stages import Judge, Member, Stage, sgd
 from .stopping import EarlyStopping, until_no_better
 from .together import how_many, train_together, why_in_turn
@@ -55,11 +57,19 @@ def fit(
     device: torch.device | str | None = None,  # default: cuda, mps or cpu, the first there is
     engine: Engine | None = None,  # default: Engine()
     checkpoint: Checkpoints | Path | str | None = None,  # a folder, to go on from after a crash
+    recover: bool = True,  # a round that is lost is made again, once, with a tenth of the rate
 ) -> History:
     """Train f and g together on fresh synthetic targets every round; the network is changed.
 
     With a ``checkpoint`` folder a training that was killed goes on where it was when the same
-    call is made again, and ends with the same weights as if nothing had happened.
+    call is made again, and ends with the same weights as if nothing had happened. It goes on with
+    the weights of the checkpoint, whatever weights the network has: a network that is made anew
+    without a seed does no harm, and a line in the log says that its weights are not used.
+
+    A round is lost where a loss, a weight or an embedding is no number any more, or embeddings
+    have collapsed or exploded. With ``recover`` that is written into ``history.mishaps`` and tried
+    once more; lost again, or without, it is a `TrainingError`, and the network has the weights
+    from before that round.
     """
     counts = samples.class_counts
     plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
@@ -86,6 +96,7 @@ def fit(
         device=device,
         engine=engine,
         checkpoint=checkpoint,
+        recover=recover,
     )
     if isinstance(found, TrainingError):
         raise found
@@ -116,6 +127,7 @@ def fit_many(
     engine: Engine | None = None,
     at_once: int | None = None,  # default: all on a GPU, one after the other without
     checkpoint: Checkpoints | Path | str | None = None,  # of a single network
+    recover: bool = False,  # as in `fit`, for a single network: others would be slowed with it
 ) -> list[History | TrainingError]:
     """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
 
@@ -146,15 +158,15 @@ def fit_many(
             "batch_size must be given where samples are few and not as many for all networks, "
             f"found defaults of {sorted(sizes)}"
         )
+    if recover and many > 1:
+        raise InputError(
+            f"recover is for the training of one network, found {many}; leave it out, or train "
+            "them one after the other"
+        )
     if checkpoint is not None and many > 1:
         raise InputError(
             f"a checkpoint folder is for the training of one network, found {many}; train them "
             "one after the other, each with a folder of its own"
-        )
-    if checkpoint is not None and stop is not None:  # the best weights would be lost with a crash
-        raise InputError(
-            "early stopping and a checkpoint folder cannot be had together, found both; leave "
-            "out one of them"
         )
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
@@ -194,23 +206,30 @@ def fit_many(
             settings |= {"batch_size": min(sizes), "seed": seeds[e], "augment": augment}
             settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
             settings |= {"engine": engine, "network": network, "samples": own}
-            snapshot = checkpoint.open({name: described(value) for name, value in settings.items()})
-        makers.append(_maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot))
+            settings |= {"stop": stop, "validation": validation} if stop else {}
+            told = {name: described(value) for name, value in settings.items()}
+            snapshot = checkpoint.open(told, digest_of(network))
+        make = _maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot, validation)
+        makers.append(partial(make, recover=recover))
     if at_once is None:
         at_once = how_many(many, place)
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
         logging.getLogger(__name__).warning("trained one after the other: %s", reason)
         at_once = 1
-    members = train_together(
-        makers,
-        at_once=at_once,
-        batch_size=sizes.pop(),
-        optimizer=optimizer,
-        schedule=schedule,
-        augment=augment,
-        engine=engine,
-        checkpoints=checkpoint,
-    )
+    try:
+        members = train_together(
+            makers,
+            at_once=at_once,
+            batch_size=sizes.pop(),
+            optimizer=optimizer,
+            schedule=schedule,
+            augment=augment,
+            engine=engine,
+            checkpoints=checkpoint,
+        )
+    finally:
+        if checkpoint is not None:
+            checkpoint.close()
     return [member.error or member.history for member in members]
 
 
@@ -223,26 +242,33 @@ def _maker(
     on_round: Callable[[Round], None] | None,
     stop: EarlyStopping | None,
     snapshot: Snapshot | None,  # to go on from
-) -> Callable[[], Member]:
+    validation: Samples | None,
+) -> Callable[..., Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
     tensors = [*network.parameters(), *network.buffers()]
     start: list[Tensor] = []
 
-    def make() -> Member:
+    def make(*, recover: bool) -> Member:
         for tensor, before in zip(tensors, start, strict=False):  # none the first time
             tensor.data.copy_(before)
         start[:] = [tensor.detach().clone() for tensor in tensors]
-        rng, history, done = streams(seed), History(), 0
+        rng, history, done, best = streams(seed), History(), 0, dict[str, Tensor]()
         if snapshot:  # targets are made from the weights that a round starts from
-            network.load_state_dict(snapshot.start or snapshot.weights)
-            history, done = snapshot.history, snapshot.rounds
+            network.load_state_dict(snapshot.whole)
+            history, done, best = snapshot.history, snapshot.rounds, dict(snapshot.best)
 
         def stages() -> Iterator[Stage]:
             made = algorithm(rng=rng, done=done)
-            yield from until_no_better(made, network, history, stop) if stop else made
+            yield from until_no_better(made, network, history, stop, best) if stop else made
             history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+            if validation:
+                p, t = predict(network, validation.x), len(history.rounds)
+                history.mishaps += never_predicted(p, validation.y, validation.classes, t)
 
-        return Member(network, stages(), rng, judge, on_round, history)
+        member = Member(network, stages(), rng, judge, on_round, history, best=best)
+        if recover:
+            member.recover, member.examine = True, Examination(network, samples.x)
+        return member
 
     return make
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["History", "Round", "Spread", "spread"]
+__all__ = ["History", "Mishap", "Round", "Spread", "spread"]
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,46 @@ class Round:
         return found
 
 
+@dataclass(frozen=True)
+class Mishap:
+    """Something that went wrong, and what was done about it."""
+
+    round: int  # from 1 on
+    found: str  # in words
+    done: str  # in words
+    rate: float = 1.0  # what the learning rate was multiplied by
+
+    def __str__(self) -> str:
+        return f"round {self.round}: {self.found}; {self.done}"
+
+
 @dataclass
 class History:
     """Rounds in the order they were trained.
 
     ``spreads[t]`` is the spread of the embeddings that multi-task round t starts from; the
     last entry is the one that training ended with. ``kept`` is the index of the round whose
-    weights early stopping put back.
+    weights early stopping put back, ``mishaps`` what went wrong on the way.
     """
 
     rounds: list[Round] = field(default_factory=list)
     spreads: list[Spread] = field(default_factory=list)
     kept: int | None = None
+    mishaps: list[Mishap] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, ready for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> History:
+        """What `to_dict` made."""
+        return cls(
+            [Round(**one) for one in told["rounds"]],
+            [Spread(**one) for one in told["spreads"]],
+            told.get("kept"),
+            [Mishap(**one) for one in told.get("mishaps", [])],
+        )
 
     def __str__(self) -> str:
         lines = [f"{'round':>5}  {'task':<6}  {'presented':>9}  {'ℓ_g':>8}  {'λℓ_f':>8}"]
@@ -88,5 +112,6 @@ class History:
             lines.append(f"{t:>5}  {r.task:<6}  {r.presented:>9}  {losses}")
         if self.kept is not None:
             lines.append(f"the weights are those of round {self.kept + 1}, the best on validation")
+        lines += map(str, self.mishaps)
         ratios = " → ".join(f"{s.ratio:.2f}" for s in self.spreads)
         return "\n".join([*lines, f"between/within variance of the embeddings: {ratios}"])

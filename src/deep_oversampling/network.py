@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .errors import InputError, TrainingError
 from .views import View, chunks
@@ -78,6 +79,7 @@ class Network(nn.Module):
         self.embedder = embedder
         self.classifier = classifier
         self.normalize = Normalize() if normalize is None else normalize
+        self.parts = 1  # of a batch in training: f of each is computed again for its gradient
 
     @classmethod
     def from_model(
@@ -119,6 +121,12 @@ class Network(nn.Module):
 
     def embed(self, x: Tensor) -> Tensor:  # (b, …) -> (b, d)
         """f(x), with its shape checked: a (b, c, h, w) map would broadcast into nonsense."""
+        if self.parts > 1 and torch.is_grad_enabled():
+            some = x.chunk(self.parts)
+            return torch.cat([checkpoint(self._embed, one, use_reentrant=False) for one in some])
+        return self._embed(x)
+
+    def _embed(self, x: Tensor) -> Tensor:
         fx: Any = self.embedder(self.normalize(x))
         if not isinstance(fx, Tensor) or fx.ndim != 2 or len(fx) != len(x):
             found = tuple(fx.shape) if isinstance(fx, Tensor) else type(fx).__name__

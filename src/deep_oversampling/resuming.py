@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
 import re
 import time
 from collections.abc import Callable
@@ -20,99 +19,120 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import Tensor
 from torch.optim import Optimizer
 
+from .durable import read_checked, write_checked
 from .errors import InputError, Stopped
-from .history import History, Round, Spread
+from .history import History
+from .locking import Lock
 from .network import Network
 from .samples import Samples
+from .snapshots import Snapshot, pack, unpack
 from .training import Halfway
 from .views import View
 
-__all__ = ["Checkpoints", "Keeping", "Snapshot", "described"]
+__all__ = ["Checkpoints", "Keeping", "described", "digest_of"]
 
-_VERSION = 1
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_CHECKSUM = 32  # bytes, after the rest
 _KEPT = 2  # files: if the last is torn, there is one before it
 _ROWS = 200  # of the samples, that tell them from others
-
-
-@dataclass(eq=False)
-class Snapshot:
-    """All that a training needs to go on."""
-
-    rounds: int  # finished
-    history: History
-    weights: dict[str, Tensor]
-    optimizer: dict[str, Tensor]  # "3.momentum_buffer": of the fourth parameter
-    numbers: dict[str, float] = field(default_factory=dict)  # of its state that are no tensors
-    halfway: Halfway | None = None  # within the round that follows
-    start: dict[str, Tensor] | None = None  # the weights that it started from
 
 
 class Checkpoints:
     """A folder with the last two checkpoints of one training.
 
     One is written after every round and, within a round, every so many minutes. Where the
-    folder holds a training of the same settings on the same samples, it goes on.
+    folder holds a training of the same settings on the same samples, it goes on. One process at
+    a time can use it.
     """
 
-    def __init__(self, folder: Path | str, *, minutes: float = 10.0) -> None:
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        minutes: float = 10.0,
+        on_found: Callable[[Snapshot], None] | None = None,  # told what the training goes on from
+    ) -> None:
         if not minutes > 0:
             raise InputError(f"minutes must be a positive number, found {minutes}")
         self.folder, self._seconds = Path(folder), 60 * minutes
         self._written, self._stopping = time.monotonic(), False
+        self._on_found = on_found
         self._settings: dict[str, Any] = {}
+        self._begun = ""
+        self._lock = Lock(self.folder / "lock", of=f"the checkpoint folder {self.folder}")
         self.snapshot: Snapshot | None = None
 
     def stop(self) -> None:
         """Ask for an end after the current steps, with a checkpoint; a signal may call it."""
         self._stopping = True
 
-    def open(self, settings: dict[str, Any]) -> Snapshot | None:
-        """The newest checkpoint that is whole, if there is one; other settings are refused."""
+    def open(self, settings: dict[str, Any], begun: str) -> Snapshot | None:
+        """The newest checkpoint that is whole, if there is one; other settings are refused.
+
+        ``begun`` is the digest of the weights that the network has now. Those of the checkpoint
+        take their place, so others than at the first time change nothing; a line in the log says
+        it, as they may be meant to begin another training.
+        """
         self._settings = json.loads(json.dumps(settings))
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for path in self._files()[::-1]:
-            found = _read(path)
-            if found is None:
-                logging.getLogger(__name__).warning(
-                    "%s is not whole and is passed over; going on from the one before it", path
-                )
-                continue
-            snapshot, theirs = found
-            _check_alike(self.folder, theirs, self._settings)
-            self.snapshot = snapshot
-            break
+        self._begun = begun
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from None
+        self._lock.take()
+        try:
+            self.snapshot = self._newest()
+            if self.snapshot and self._on_found:
+                self._on_found(self.snapshot)
+        except BaseException:
+            self.close()
+            raise
         return self.snapshot
+
+    def close(self) -> None:
+        """Others may use the folder again."""
+        self._lock.release()
+
+    def _newest(self) -> Snapshot | None:
+        log = logging.getLogger(__name__)
+        for path in self._files()[::-1]:
+            try:
+                content = read_checked(path)
+            except OSError as error:
+                raise self._unusable(error) from None
+            if content is None:
+                log.warning("%s is not whole and is passed over", path)
+                continue
+            snapshot, theirs = unpack(content, path)
+            _check_alike(self.folder, theirs, self._settings)
+            if snapshot.begun != self._begun:
+                log.warning(
+                    "the network has other weights than the training in %s began with; it goes on "
+                    "with those of the checkpoint (for a new training, choose another folder)",
+                    self.folder,
+                )
+                self._begun = snapshot.begun
+            return snapshot
+        return None
 
     def due(self) -> bool:
         return self._stopping or time.monotonic() - self._written >= self._seconds
 
     def write(self, snapshot: Snapshot) -> None:
         """To a new file, whole or not at all; older ones are deleted then."""
-        number = int(self._files()[-1].stem) + 1 if self._files() else 1
-        path = self.folder / f"{number:08}.checkpoint"
-        part = path.with_suffix(".part")
+        snapshot.begun = self._begun
         try:
-            with part.open("wb") as file:
-                file.write(_packed(snapshot, self._settings))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-            _sync_folder(self.folder)
+            files = self._files()
+            number = int(files[-1].stem) + 1 if files else 1
+            path = self.folder / f"{number:08}.checkpoint"
+            write_checked(path, pack(snapshot, self._settings))
         except OSError as error:
-            part.unlink(missing_ok=True)
-            raise InputError(
-                f"{self.folder} must be a folder with room for checkpoints: {error}; the earlier "
-                "ones are as they were"
-            ) from None
+            raise self._unusable(error) from None
         for old in self._files()[:-_KEPT]:
-            old.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it does no harm
+                old.unlink(missing_ok=True)
         self._written = time.monotonic()
         if self._stopping:
             raise Stopped(
@@ -120,6 +140,12 @@ class Checkpoints:
                 + (f" and {snapshot.halfway.step} steps" if snapshot.halfway else "")
                 + f"; the same call goes on from {self.folder}"
             )
+
+    def _unusable(self, error: OSError) -> InputError:
+        return InputError(
+            f"{self.folder} must be a folder with room for checkpoints: {error}; earlier ones are "
+            "as they were, and the same call goes on from there"
+        )
 
     def _files(self) -> list[Path]:
         return sorted(p for p in self.folder.glob("*.checkpoint") if p.stem.isdigit())
@@ -133,6 +159,7 @@ class Keeping:
     network: Network
     optimizer: Optimizer
     history: History
+    best: dict[str, Tensor]  # weights that early stopping keeps; filled by it
     _start: dict[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -145,7 +172,7 @@ class Keeping:
         """Round t begins, its targets are made: from here on, or from where it was left."""
         if self.checkpoints is None:
             return None
-        self._start = _copied(self.network)
+        self._start = _copied(self.network.state_dict())
         snapshot = self.checkpoints.snapshot
         if snapshot is None or snapshot.rounds != t:
             return None
@@ -174,8 +201,8 @@ class Keeping:
     def _snapshot(self, rounds: int, halfway: Halfway | None) -> Snapshot:
         tensors, numbers = _state(self.optimizer)
         start = self._start if halfway else None
-        weights = _copied(self.network)
-        return Snapshot(rounds, self.history, weights, tensors, numbers, halfway, start)
+        weights, best = _copied(self.network.state_dict()), _copied(self.best)
+        return Snapshot(rounds, self.history, weights, tensors, numbers, halfway, start, best)
 
 
 def described(value: Any) -> Any:
@@ -211,8 +238,17 @@ def _fingerprint(samples: Samples) -> str:
     return digest.hexdigest()
 
 
-def _copied(network: Network) -> dict[str, Tensor]:
-    return {name: t.detach().cpu().clone().contiguous() for name, t in network.state_dict().items()}
+def digest_of(network: Network) -> str:
+    """Of all weights and buffers, to tell them from others."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, tensor in _copied(network.state_dict()).items():
+        digest.update(repr((name, tuple(tensor.shape), str(tensor.dtype))).encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _copied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: t.detach().cpu().clone().contiguous() for name, t in weights.items()}
 
 
 def _state(optimizer: Optimizer) -> tuple[dict[str, Tensor], dict[str, float]]:
@@ -240,66 +276,6 @@ def _restore(optimizer: Optimizer, snapshot: Snapshot) -> None:
         optimizer.state[parameter][name] = value
 
 
-def _packed(snapshot: Snapshot, settings: dict[str, Any]) -> bytes:
-    tensors = {f"weights.{name}": t for name, t in snapshot.weights.items()}
-    tensors |= {f"optimizer.{name}": t for name, t in snapshot.optimizer.items()}
-    tensors |= {f"start.{name}": t for name, t in (snapshot.start or {}).items()}
-    halfway = snapshot.halfway
-    if halfway:
-        tensors |= {"halfway.losses": halfway.losses.cpu().contiguous()}
-        tensors |= {f"random.{name}": t for name, t in halfway.random.items()}
-    about = {
-        "version": _VERSION,
-        "settings": settings,
-        "rounds": snapshot.rounds,
-        "step": halfway.step if halfway else None,
-        "history": snapshot.history.to_dict(),
-        "numbers": snapshot.numbers,
-    }
-    content = save(tensors, {"about": json.dumps(about)})
-    return content + hashlib.blake2b(content, digest_size=_CHECKSUM).digest()
-
-
-def _read(path: Path) -> tuple[Snapshot, dict[str, Any]] | None:
-    """None where it is torn."""
-    data = path.read_bytes()
-    content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
-    if hashlib.blake2b(content, digest_size=_CHECKSUM).digest() != checksum:
-        return None
-    try:
-        size = int.from_bytes(content[:8], "little")
-        about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["about"])
-        if about["version"] > _VERSION:
-            raise InputError(
-                f"{path} must be a checkpoint that this release can read, found version "
-                f"{about['version']} instead of {_VERSION}; use the release that wrote it"
-            )
-        return _snapshot(about, load(content)), about["settings"]
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} must be a checkpoint of a training, found: {error!r}") from None
-
-
-def _snapshot(about: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
-    parts: dict[str, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        kind, _, rest = name.partition(".")
-        parts.setdefault(kind, {})[rest] = tensor
-    told = about["history"]
-    history = History([Round(**r) for r in told["rounds"]], [Spread(**s) for s in told["spreads"]])
-    halfway = None
-    if about["step"] is not None:
-        halfway = Halfway(about["step"], parts["halfway"]["losses"], parts["random"])
-    return Snapshot(
-        about["rounds"],
-        history,
-        parts["weights"],
-        parts.get("optimizer", {}),
-        about["numbers"],
-        halfway,
-        parts.get("start"),
-    )
-
-
 def _check_alike(folder: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
     names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     if names:
@@ -308,13 +284,3 @@ def _check_alike(folder: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> 
             f"{folder} must hold checkpoints of the same training, found {told}; choose another "
             "folder, or the settings it was begun with"
         )
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a loss of power; not every system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

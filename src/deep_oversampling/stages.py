@@ -6,11 +6,13 @@ look at the network: Algorithm 1 embeds all samples with it to make the next tar
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -21,12 +23,13 @@ from .augmentation import Augmentation
 from .engine import Engine
 from .errors import TrainingError
 from .history import History, Round, spread
+from .mishaps import Examination, slow_down, slowed_before
 from .network import Network
 from .objectives import Objective
 from .presenting import Table
 from .resuming import Checkpoints, Keeping
 from .seeding import Streams
-from .training import LastGood, Outcome, Trainer, finished
+from .training import Halfway, LastGood, Outcome, Trainer, finished
 
 __all__ = ["Judge", "Member", "Stage", "in_parts", "sgd", "train_members", "train_stages"]
 
@@ -63,6 +66,9 @@ class Member:
     on_round: Callable[[Round], None] | None = None
     history: History = field(default_factory=History)
     error: TrainingError | None = None  # why it was lost; it has its weights from before that
+    best: dict[str, Tensor] = field(default_factory=dict)  # weights that early stopping keeps
+    examine: Examination | None = None  # after every round
+    recover: bool = False  # a round that is lost is made again, slower; of one that is alone
 
 
 def train_stages(
@@ -122,27 +128,32 @@ def in_parts(
     start = time.perf_counter()  # what a stage is made of costs time as well
     with closing(Trainer(networks, optimizer, engine=engine)) as trainer:
         scheduler = schedule(trainer.optimizer) if schedule else None
-        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, members[0].history)
+        first = members[0]
+        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, first.history, first.best)
         t = keeping.rounds
-        if scheduler:
-            _turn(scheduler, t)
+        for done in range(t + 1):  # as in the process that went so far
+            slowed_before(done, first.history, trainer.optimizer, scheduler)
+            if scheduler and done < t:
+                _turn(scheduler)
         while stages := _next_stages(members, good, t):
             some = next(stage for stage in stages if stage)
             if some.starts_anew:
                 trainer.start_anew()
-            outcomes = yield from trainer.train_in_parts(
-                [stage.table if stage else None for stage in stages],
-                [(stage or some).objective for stage in stages],
-                batch_size=max(1, batch_size // some.images_per_row),
-                generators=[member.rng("training", t) for member in members],
-                augment=augment if some.augmented else None,
-                images_per_row=some.images_per_row,
+            present = partial(
+                _present,
+                trainer,
+                members,
+                stages,
+                t,
+                batch_size=batch_size,
+                augment=augment,
                 most=most,
-                since=keeping.enter(t),
-                between=keeping.within(t),
             )
+            outcomes = yield from present(since=keeping.enter(t), between=keeping.within(t))
+            while _can_be_made_again(first, good[0], outcomes, t, trainer, scheduler):
+                outcomes = yield from present(since=None, between=keeping.within(t))
             if scheduler and some.ends_round:
-                _turn(scheduler, 1)
+                _turn(scheduler)
             seconds = (time.perf_counter() - start) / len(members) / sharing
             for member, last, stage, outcome in zip(members, good, stages, outcomes, strict=True):
                 if stage:
@@ -152,12 +163,64 @@ def in_parts(
                 keeping.leave(t)
 
 
-def _turn(scheduler: LRScheduler, rounds: int) -> None:
-    """So many rounds further."""
+def _present(
+    trainer: Trainer,
+    members: Sequence[Member],
+    stages: Sequence[Stage | None],
+    t: int,
+    *,
+    batch_size: int,
+    augment: Augmentation | None,
+    most: int | None,
+    since: Halfway | None,
+    between: Callable[[Callable[[], Halfway]], None] | None,
+) -> Generator[None, None, list[Outcome]]:
+    """Train a round, and look at what it made of the networks."""
+    some = next(stage for stage in stages if stage)
+    outcomes = yield from trainer.train_in_parts(
+        [stage.table if stage else None for stage in stages],
+        [(stage or some).objective for stage in stages],
+        batch_size=max(1, batch_size // some.images_per_row),
+        generators=[member.rng("training", t) for member in members],
+        augment=augment if some.augmented else None,
+        images_per_row=some.images_per_row,
+        most=most,
+        since=since,
+        between=between,
+    )
+    for e, member in enumerate(members):
+        if member.examine and not isinstance(outcomes[e], TrainingError):
+            outcomes[e] = member.examine(member.network) or outcomes[e]
+    return outcomes
+
+
+def _can_be_made_again(
+    member: Member,
+    good: LastGood,
+    outcomes: list[Outcome],
+    t: int,
+    trainer: Trainer,
+    scheduler: LRScheduler | None,
+) -> bool:
+    """Whether a round was lost and all is as it was before, but slower."""
+    error = outcomes[0]
+    if not (member.recover and isinstance(error, TrainingError)):
+        return False
+    mishap = slow_down(error, t, member.history, trainer.optimizer, scheduler)
+    if mishap is None:
+        outcomes[0] = TrainingError(f"{error}; a tenth of the learning rate did not help")
+        return False
+    logging.getLogger(__name__).warning("%s", mishap)
+    good.put_back(error)
+    trainer.start_anew()  # momentum of what went wrong
+    return True
+
+
+def _turn(scheduler: LRScheduler) -> None:
+    """A round further."""
     with warnings.catch_warnings():  # that the optimiser must step first: it has, perhaps in a
         warnings.simplefilter("ignore", UserWarning)  # process before this one
-        for _ in range(rounds):
-            scheduler.step()
+        scheduler.step()
 
 
 def _note(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import torch
+from torch import Tensor
 
 from .errors import InputError
 from .history import History
@@ -66,21 +67,37 @@ class EarlyStopping:
 
 
 def until_no_better(
-    stages: Iterator[Stage], network: Network, history: History, stop: EarlyStopping
+    stages: Iterator[Stage],
+    network: Network,
+    history: History,
+    stop: EarlyStopping,
+    best: dict[str, Tensor],  # weights of the best round, filled here; not empty: it goes on
 ) -> Iterator[Stage]:
     """The same stages, but no more of them than help; at the end, the best weights."""
-    best, at, weights = float("-inf"), 0, None
-    for stage in stages:
-        yield stage  # it goes on when that has been trained, judged and written into the history
-        if stage.task == "single":
-            continue
-        t, scores = len(history.rounds) - 1, history.rounds[-1].validation
-        assert scores is not None  # check has seen to it
-        value = scores[stop.group][stop.measure]
-        if value > best:
-            best, at, weights = value, t, weights_of(network)
-            history.kept = at
-        elif t - at >= stop.patience:
-            break
-    if weights is not None:
-        network.load_state_dict(weights)
+    if _goes_on(network, history, stop, best):  # a training may be over when it is taken up again
+        for stage in stages:
+            yield stage  # it goes on when that was trained, judged and written into the history
+            if not _goes_on(network, history, stop, best):
+                break
+    if best:
+        network.load_state_dict(best)
+
+
+def _goes_on(
+    network: Network, history: History, stop: EarlyStopping, best: dict[str, Tensor]
+) -> bool:
+    """Whether the last round was the best, or those since are not too many; the best is kept."""
+    t = len(history.rounds) - 1
+    if t < 0 or history.rounds[t].task == "single":
+        return True
+    if history.kept is None or _score(history, t, stop) > _score(history, history.kept, stop):
+        history.kept = t
+    if history.kept == t:
+        best.update(weights_of(network))
+    return t - history.kept < stop.patience
+
+
+def _score(history: History, t: int, stop: EarlyStopping) -> float:
+    scores = history.rounds[t].validation
+    assert scores is not None  # check has seen to it
+    return scores[stop.group][stop.measure]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +11,14 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
 from .augmentation import Augmentation
 from .cuda_graphs import CudaGraphs
 from .engine import Engine
 from .errors import InputError, TrainingError
+from .memory import free_memory, is_out_of_memory, is_recording
 from .network import Network, is_wide
 from .objectives import Objective
 from .presenting import Chunk, Presentation, Table, at
@@ -151,15 +154,42 @@ class Trainer:
             step = torch.tensor([step], device=chunk.share.device)  # a number would be compiled in
         awake = chunk.awake
         kept = [] if awake is None else [(tensor, tensor.clone()) for tensor in self._changing()]
-        self.optimizer.zero_grad()
-        with self._engine.precision(chunk.share.device):
-            ell: Tensor = self._losses(objective, chunk.batch, chunk.share, step)
-        ell.sum().backward()
+        ell = self._backward(objective, chunk, step)
         self.optimizer.step()
         for tensor, before in kept:
             there = awake.view(-1, *[1] * (tensor.ndim - 1))  # type: ignore[union-attr]
             tensor.copy_(torch.where(there, tensor, before))
         return ell.detach()
+
+    def _backward(self, objective: Objective, chunk: Chunk, step: int | Tensor) -> Tensor:  # (E, 2)
+        """Where memory does not suffice, in twice as many parts; nothing has changed by then."""
+        while True:
+            self.optimizer.zero_grad()
+            try:
+                with self._engine.precision(chunk.share.device):
+                    ell: Tensor = self._losses(objective, chunk.batch, chunk.share, step)
+                ell.sum().backward()
+                return ell
+            except RuntimeError as error:
+                if not is_out_of_memory(error) or not self._can_split(chunk.share.shape[2]):
+                    raise
+            self.optimizer.zero_grad()  # not in the handler: the error holds on to memory
+            free_memory(chunk.share.device)
+            network = self.networks[0]
+            network.parts *= 2
+            logging.getLogger(__name__).warning(
+                "out of memory with a batch of %d: the network takes it in %d parts from here on, "
+                "which costs time and changes nothing but rounding",
+                chunk.share.shape[2],
+                network.parts,
+            )
+
+    def _can_split(self, rows: int) -> bool:
+        """A stack is halved elsewhere, batch norm would see other batches, a recording stands."""
+        alone = len(self.networks) == 1 and not self._engine.compile
+        network = self.networks[0]
+        mixes = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
+        return alone and not mixes and network.parts < rows and not is_recording()
 
     def _changing(self) -> list[Tensor]:
         """All that a step changes, a slice for every member."""
@@ -215,6 +245,7 @@ class Trainer:
         self._stack.part()
         self._replay.forget()
         for network in self.networks:
+            network.parts = 1
             _lay_out(network, torch.contiguous_format)
 
     def _objection(self) -> str:

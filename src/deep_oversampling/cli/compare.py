@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,15 +15,19 @@ import typer
 from .bars import bar
 from .compare_table import print_table
 from .data import Cache, DataDir
+from .signals import Signals
 
 if TYPE_CHECKING:
     from ..rivals import Method
+    from ..rivals.missing import Missing
     from ..rivals.summary import Row
     from ..rivals.trials import Trial
+    from ..samples import Samples
 
 __all__ = ["compare"]
 
 _BY_RECIPE = "by recipe"
+_NOT_KEPT = "without a folder (--out) nothing is kept"
 
 
 def compare(
@@ -93,7 +100,7 @@ def compare(
     dos compare --data cifar10 --imbalance exp:100 --recipe cifar-lt --methods cnn,drs,ldam-drw,dos
     """
     from ..data import load, parse_protocol
-    from ..rivals.compare import contents
+    from ..rivals.compare import check_setting, contents
     from ..rivals.missing import missing_trials, run_missing
     from ..rivals.recipes import filled_up, recipe_of
     from ..rivals.summary import TEST, summarize
@@ -121,20 +128,25 @@ def compare(
         judge=judge,
         bf16=bf16,
     )
+    check_setting(setting, splits.train)
     path = out / "trials.jsonl" if out else None
-    found = read_trials(path, setting) if path else []
     if path:
         check_writable(path)
-    found = [trial for trial in found if not trial.left_out]  # those are tried again
+    _suit_threads(setting.model, splits.train)
     seeds = range(seed, seed + trials)
-    missing = missing_trials(found, chosen, seeds)
-    with bar() as progress:
-        task = progress.add_task("trials", total=sum(map(len, missing.values())))
-        for trial in run_missing(splits, setting, missing, device=device):
-            found.append(trial)
-            if path:
-                append_trial(path, trial)
-            progress.advance(task)
+    with Signals() as signals, _alone(path):
+        found = read_trials(path, setting) if path else []
+        found = [trial for trial in found if not trial.left_out]  # those are tried again
+        missing = missing_trials(found, chosen, seeds)
+        try:
+            for trial in _shown(run_missing(splits, setting, missing, device=device), missing):
+                found.append(trial)
+                if path:
+                    append_trial(path, trial)
+        except KeyboardInterrupt:
+            kept = f"{len(found)} trials are in {path}; the same command goes on there"
+            print(f"dos: stopped; {kept if path else _NOT_KEPT}", file=sys.stderr)
+            raise typer.Exit(signals.exit_code) from None
     wanted = [method.name for method in chosen]
     found = [t for name in wanted for t in found if t.method == name and t.seed in seeds]
     measure = chosen_recipe.measure
@@ -151,6 +163,32 @@ def compare(
         print_table(rows, found, group, title, measure)
         if path:
             print(f"trials: {path}")
+
+
+def _shown(trials: Iterator[Trial], missing: Missing) -> Iterator[Trial]:
+    """With a bar."""
+    with bar() as progress:
+        task = progress.add_task("trials", total=sum(map(len, missing.values())))
+        for trial in trials:
+            yield trial
+            progress.advance(task)
+
+
+def _alone(path: Path | None) -> AbstractContextManager[object]:
+    from ..locking import Lock
+
+    return Lock(path, of=str(path), keep=True) if path else nullcontext()
+
+
+def _suit_threads(model: str, samples: Samples) -> None:
+    """As for the network that all methods are given."""
+    import torch
+
+    from ..rivals.compare import make_network
+    from .threads import suit_threads
+
+    some = samples.subset(torch.arange(min(2, len(samples))))
+    suit_threads(make_network(model, some, seed=0))
 
 
 def _chosen(text: str) -> list[Method]:

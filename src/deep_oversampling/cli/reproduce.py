@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from .bars import bar
 from .data import Cache, DataDir
+from .signals import Signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,9 +79,15 @@ def reproduce(
             out, trials=trials, quick=quick, data_dir=data_dir, cache=cache, device=device
         )
         copy_printed(out)
-        for name in chosen:
-            _make(laboratory, name, failed)
-            _write(out, page, failed)  # after every table: a stopped run has a page of what is done
+        with Signals() as signals:
+            try:
+                for name in chosen:
+                    _make(laboratory, name, failed)
+                    _write(out, page, failed)  # after every table: of what is done, if stopped
+            except KeyboardInterrupt:
+                told = f"what is finished is in {out}; the same command goes on there"
+                print(f"dos: stopped; {told}", file=sys.stderr)
+                raise typer.Exit(signals.exit_code) from None
     _write(out, page, failed, figures=True)
     if "page" not in failed:
         print(f"page: {page}")

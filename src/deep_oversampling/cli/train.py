@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import DOSError, TrainingError
 from .data import Cache, DataDir
+from .signals import Signals
+
+if TYPE_CHECKING:
+    from ..runs import Task
+    from ..runs.unfinished import Unfinished
 
 __all__ = ["train"]
-
-_STOPPED = 130  # as the shell has it for ctrl-C
 
 
 def train(
@@ -39,6 +46,14 @@ def train(
     rounds: Annotated[
         int | None,
         typer.Option(min=1, help="T, after as many plain ones.", show_default="by size"),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Stop after so many rounds of DOS that are no better on validation.",
+            show_default="all rounds are made",
+        ),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, show_default="60")] = None,
     learning_rate: Annotated[
@@ -83,6 +98,8 @@ def train(
     dos train pictures/ --model resnet18 --size 128 --k auto --out runs/first
 
     dos train --config runs/first/config.toml   (the same run again)
+
+    A run that was stopped or killed goes on where it was when --out names its folder.
     """
     given = {
         "data": data,
@@ -91,6 +108,7 @@ def train(
         "weights": None if weights is None else str(weights.absolute()),
         "k": int(k) if k is not None and k.strip().lstrip("-").isdigit() else k,
         "rounds": rounds,
+        "patience": patience,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "size": size,
@@ -101,7 +119,13 @@ def train(
         "device": device,
         "data_dir": None if data_dir is None else str(data_dir.absolute()),
     }
-    raise typer.Exit(_train(given, config, out, overwrite, cache))
+    with Signals() as signals:
+        try:
+            code = _train(given, config, out, overwrite, cache, signals)
+        except KeyboardInterrupt:  # before there was anything to keep, or for the second time
+            print("dos: stopped; what was kept before is as it was", file=sys.stderr)
+            code = signals.exit_code
+    raise typer.Exit(code)
 
 
 def _train(
@@ -110,17 +134,14 @@ def _train(
     out: Path | None,
     overwrite: bool,
     cache: Path | None,
+    signals: Signals,
 ) -> int:
     from ..data.load import NAMES
-    from ..report import save_story, write_report
     from ..runs import Settings, prepare, read_settings
-    from ..runs import train as train_task
-    from ..runs.folder import REPORT, new_folder, save_run
-    from ..runs.record import make_record
-    from ..runs.telling import tell
+    from ..runs.unfinished import begin, candidates_in
     from .loading import load_shown
     from .threads import suit_threads
-    from .train_tables import Live, print_measures, print_task
+    from .train_tables import print_task
 
     options = read_settings(config) if config else {}
     options |= {name: value for name, value in given.items() if value is not None}
@@ -130,33 +151,70 @@ def _train(
         options["data"] = str(Path(options["data"]).absolute())  # from wherever it is made again
     settings = Settings(**options)
     splits = load_shown(settings.data, data_dir=settings.data_dir, cache=cache, size=settings.size)
-    if settings.k == "auto":
+    chosen = () if overwrite else candidates_in(out)
+    if settings.k == "auto" and not chosen:
         print("choosing k and r: every candidate is trained on four fifths of the samples …")
-    task = prepare(settings, splits)
+    task = prepare(settings, splits, chosen)
     suit_threads(task.network)
     print_task(task)
-    folder = new_folder(out, splits.name, task.settings, overwrite=overwrite)
-    with Live(task) as live:
-        outcome = train_task(task, live.on_round)
+    with begin(out, splits.name, task, overwrite=overwrite) as unfinished:
+        try:
+            return _finish(task, unfinished, signals, held_out=splits.validation is None)
+        except DOSError as error:
+            if isinstance(error, TrainingError) or not unfinished.has_checkpoint:
+                _remove(unfinished)  # nothing to go on from: other settings may be tried there
+            raise
+
+
+def _finish(task: Task, unfinished: Unfinished, signals: Signals, *, held_out: bool) -> int:
+    """Train, or go on, and keep what came of it."""
+    from ..report import save_story, write_report
+    from ..runs import train as train_task
+    from ..runs.folder import save_run
+    from ..runs.places import CONFIG, REPORT
+    from ..runs.record import make_record
+    from ..runs.telling import tell
+    from ..runs.training import FINISHED
+    from .train_tables import Live, print_measures
+
+    folder = unfinished.run
+    go_on = f"to go on: dos train --config {_quoted(folder / CONFIG)} --out {_quoted(folder)}"
+    with Live(task) as live, signals.asking(unfinished.stop):
+        outcome = train_task(task, live.on_round, unfinished=unfinished, on_found=live.on_found)
     if outcome is None:
-        _remove(folder)
-        live.say("dos: stopped before the first round was done; nothing was kept")
-        return _STOPPED
-    record = make_record(task, outcome, held_out=splits.validation is None)
-    save_run(folder, record, outcome.networks)
+        if unfinished.has_checkpoint:
+            live.say(f"dos: stopped before the first round was done; {go_on}")
+        else:
+            _remove(unfinished)
+            live.say("dos: stopped before the first round was done; nothing was kept")
+        return signals.exit_code
+    save_run(folder, make_record(task, outcome, held_out=held_out), outcome.networks)
     story = tell(task, outcome)
     save_story(story, folder)
     write_report(story, folder / REPORT)
-    print_measures(outcome.measures, f"{splits.name}: {len(task.validation)} validation samples")
+    title = f"{task.splits.name}: {len(task.validation)} validation samples"
+    print_measures(outcome.measures, title)
+    for mishap in outcome.histories["dos"].mishaps:
+        live.say(f"dos: {mishap}")
     print(f"run: {folder}")
     print(f"report: {folder / REPORT}")
-    if outcome.status == "finished":
-        return 0
-    live.say(f"dos: {outcome.status}; what was trained until then is kept")
-    return 1 if outcome.error else _STOPPED
+    stopped = outcome.status != FINISHED and not outcome.error
+    if stopped:
+        live.say(f"dos: {outcome.status}; what was trained until then can be used; {go_on}")
+        return signals.exit_code
+    unfinished.finish()
+    if outcome.error:
+        live.say(f"dos: {outcome.status}; what was trained until then is kept")
+    return 1 if outcome.error else 0
 
 
-def _remove(folder: Path) -> None:
-    """Only the settings are in it."""
-    (folder / "config.toml").unlink(missing_ok=True)
-    folder.rmdir()
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _remove(unfinished: Unfinished) -> None:
+    """Only the settings are in it, beside what there was before."""
+    with suppress(DOSError, OSError):  # it may be read-only by now, or not empty
+        unfinished.finish()
+        (unfinished.run / "config.toml").unlink(missing_ok=True)
+        unfinished.run.rmdir()

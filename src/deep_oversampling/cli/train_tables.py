@@ -70,7 +70,9 @@ def print_task(task: Task) -> None:
     print(f"{settings.model}, {parameters:,} weights, on {task.device}")
     print(
         f"{T} plain rounds, then {T} of DOS; batches of {settings.batch_size}, learning rate "
-        f"{settings.learning_rate:g}" + ("; the baseline: plain" if settings.baseline else "")
+        f"{settings.learning_rate:g}"
+        + (f"; stopped after {settings.patience} that are no better" if settings.patience else "")
+        + ("; the baseline: plain" if settings.baseline else "")
     )
     for note in task.notes:
         print(note)
@@ -118,7 +120,7 @@ class Live:
         self._rows = {"dos": T * (m + task.presented)}
         if task.settings.baseline:
             self._rows["plain"] = 2 * T * m
-        self._done, self._start = 0, time.perf_counter()
+        self._done, self._before, self._start = 0, 0, time.perf_counter()  # rows
         self._console = Console(stderr=True)
         bar = [BarColumn()] if self._console.width >= _WIDE else []
         self._progress = Progress(
@@ -142,17 +144,24 @@ class Live:
     ) -> None:
         self._progress.stop()
 
+    def on_found(self, method: str, rounds: list[Round]) -> None:
+        """A process before this one has trained them."""
+        self._before += sum(one.presented for one in rounds)
+        if rounds:
+            self.say(f"{TITLES[method]}: {len(rounds)} rounds were done before; going on")
+
     def on_round(self, method: str, t: int, one: Round) -> None:
         self._done += one.presented
         spent = time.perf_counter() - self._start
-        left = spent / self._done * (sum(self._rows.values()) - self._done)
+        done = self._before + self._done
+        left = spent / self._done * max(0, sum(self._rows.values()) - done)
         text = f"{TITLES[method]} {t}/{self._rounds}: ℓ_g {one.classifier_loss:.3f}"
         if one.embedding_loss:
             text += f", λℓ_f {one.embedding_loss:.3f}"
         scores = one.validation or {}
         f1 = [f"{group} F1 {number(values['f1'])}" for group, values in scores.items()]
         text += "".join(f", {part}" for part in f1) + f"; {_duration(left)} left"
-        self._progress.update(self._task, completed=self._done, description=text)
+        self._progress.update(self._task, completed=done, description=text)
         if not self._console.is_terminal:
             self.say(text)
 
@@ -169,19 +178,22 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def print_evaluation(found: Evaluation, title: str) -> None:
-    """The classes, where they are not too many, and the means of groups of them."""
-    print_measures({"dos": found.groups}, title)
-    if len(found.classes) > _LISTED:
-        print(f"{len(found.classes)} classes; --json has them all")
+def print_evaluation(found: dict[str, Evaluation], title: str) -> None:
+    """The means of groups of classes, of every method, and the classes if they are not too many."""
+    print_measures({method: one.groups for method, one in found.items()}, title)
+    dos, plain = found["dos"], found.get("plain")
+    if len(dos.classes) > _LISTED:
+        print(f"{len(dos.classes)} classes; --json has them all")
         return
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("class", overflow="fold", max_width=_NAME)
-    for heading in ("samples", "precision", "recall", "F1", "AUPRC"):
+    headings = ["samples", "precision", "recall", "F1", "AUPRC"] + ["plain F1"] * bool(plain)
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
-    for j, name in enumerate(found.classes):
-        report = found.report
-        columns = (report.precision, report.recall, report.f1, report.auprc)
+    report = dos.report
+    columns = [report.precision, report.recall, report.f1, report.auprc]
+    columns += [plain.report.f1] if plain else []
+    for j, name in enumerate(dos.classes):
         cells = [number(float(column[j])) for column in columns]
-        table.add_row(escape(name), str(found.counts[j]), *cells)
+        table.add_row(escape(name), str(dos.counts[j]), *cells)
     _print_whole(table)

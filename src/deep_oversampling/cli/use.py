@@ -6,11 +6,14 @@ import csv
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .data import Cache, DataDir
+
+if TYPE_CHECKING:
+    from ..runs import Evaluation
 
 __all__ = ["evaluate", "export", "info", "predict", "report"]
 
@@ -43,6 +46,8 @@ def evaluate(
 ) -> None:
     """Precision, recall, F1 and AUPRC of a trained model on data; classes are matched by name.
 
+    Where the run has a baseline, plain training is measured beside it.
+
     dos evaluate runs/pictures-1 pictures/ --split test
     """
     from ..runs import Run
@@ -65,24 +70,26 @@ def evaluate(
         grey=shape[0] == 1 if pictures else None,
     )
     samples, which = choose_split(opened, splits, split)
-    found = evaluate_samples(opened, samples, network)
+    found = {"dos": evaluate_samples(opened, samples, network)}
+    if opened.has_baseline:
+        plain = opened.network(model=model, baseline=True, device=device)
+        found["plain"] = evaluate_samples(opened, samples, plain)
     if not as_json:
         print_evaluation(found, f"{splits.name}, {which}: {len(samples)} samples")
         return
+    told = {"data": splits.name, "split": which, "samples": len(samples)} | _measured(found["dos"])
+    if "plain" in found:
+        told["baseline"] = _measured(found["plain"])
+    _print_json(told)
+
+
+def _measured(found: Evaluation) -> dict[str, Any]:
     names = ("precision", "recall", "f1", "auprc")
     per_class = {
         name: {"samples": found.counts[j]} | {m: float(getattr(found.report, m)[j]) for m in names}
         for j, name in enumerate(found.classes)
     }
-    _print_json(
-        {
-            "data": splits.name,
-            "split": which,
-            "samples": len(samples),
-            "groups": found.groups,
-            "classes": per_class,
-        }
-    )
+    return {"groups": found.groups, "classes": per_class}
 
 
 def predict(
@@ -228,7 +235,7 @@ def report(
     """Write the page of a run anew: one HTML file that needs nothing else."""
     from ..report import load_story, write_report
     from ..runs import Run
-    from ..runs.folder import REPORT
+    from ..runs.places import REPORT
 
     opened = Run.open(run)
     path = out or opened.folder / REPORT

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..data import Splits, hold_out, load, mirrored_and_rotated
+from ..locking import Lock
 from ..network import pick_device
 from ..rivals import METHODS
 from ..rivals.compare import contents, where
@@ -101,6 +102,10 @@ class Laboratory:
         if not job.trials:
             return
         check_writable(job.path)
+        with Lock(job.path, of=str(job.path), keep=True):
+            yield from self._run(job)
+
+    def _run(self, job: Job) -> Iterator[Trial]:
         known = {(t.method, t.seed, t.left_out) for t in job.stored if t.left_out}
         header = self._header(job)
         if header not in read_headers(job.path)[-1:]:

@@ -40,6 +40,7 @@ __all__ = [
     "PLANS",
     "Entry",
     "begun",
+    "check_setting",
     "contents",
     "entries_of",
     "make_network",
@@ -105,7 +106,7 @@ def run_trials(
     rest goes on.
     """
     place = pick_device(device)
-    _check(setting, splits.train)
+    check_setting(setting, splits.train)
     Engine(bf16=setting.bf16).check(place)
     entries = entries_of(splits, setting, seeds, place)
     for group in _by_training(methods):
@@ -199,7 +200,7 @@ def _moved(samples: Samples, device: torch.device) -> Samples:
         ) from None
 
 
-def _check(setting: Setting, samples: Samples) -> None:
+def check_setting(setting: Setting, samples: Samples) -> None:
     """At the door: no method can be run, so none is left out instead."""
     x, model = samples.x, setting.model
     layers = model not in MODELS

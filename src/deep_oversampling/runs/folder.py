@@ -1,10 +1,8 @@
-"""The folder of a run: made empty, filled file by file, opened again without running any code."""
+"""The folder of a run: filled file by file, opened again without running any code."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import torch
@@ -12,20 +10,12 @@ import torch
 from ..checkpoint import load_weights, read_weights, save_weights
 from ..errors import InputError
 from ..network import Network, Normalize, pick_device
-from ..writing import write_whole
 from ..zoo import is_own_code, make_network
+from .places import BASELINE, CONFIG, MODEL, RECORD
 from .record import Record, read_record, write_record
-from .settings import Settings, as_toml, read_settings
+from .settings import Settings, read_settings
 
-__all__ = ["FILES", "REPORT", "Run", "new_folder", "save_run"]
-
-CONFIG, RECORD, MODEL, BASELINE, REPORT = FILES = (
-    "config.toml",
-    "run.json",
-    "model.safetensors",
-    "baseline.safetensors",
-    "report.html",
-)
+__all__ = ["Run", "save_run"]
 
 
 @dataclass(frozen=True)
@@ -86,35 +76,14 @@ class Run:
         return network.eval()
 
     @property
+    def has_baseline(self) -> bool:
+        return (self.folder / BASELINE).is_file()
+
+    @property
     def dtype(self) -> torch.dtype:
         """Of the samples it was trained on."""
         dtype: torch.dtype = getattr(torch, self.record.input_dtype)
         return dtype
-
-
-def new_folder(out: Path | None, name: str, settings: Settings, *, overwrite: bool = False) -> Path:
-    """An empty folder with the settings in it; left out, the next of runs/NAME-1, runs/NAME-2, …"""
-    folder = out or Path("runs")
-    try:
-        if out is None:
-            folder = _next(folder, name)
-        folder.mkdir(parents=True, exist_ok=True)
-        inside = sorted(one.name for one in folder.iterdir())
-        if inside and not overwrite:
-            raise InputError(
-                f"the folder of a run must be empty, found {folder} with {inside[0]}"
-                + (f" and {len(inside) - 1} more" if len(inside) > 1 else "")
-                + "; choose another (--out), or replace what is there (--overwrite)"
-            )
-        for old in (*FILES, *(one for one in inside if one.startswith("story."))):
-            (folder / old).unlink(missing_ok=True)  # half of an old run beside half of a new one
-    except OSError as error:
-        raise InputError(
-            f"{folder} must be a folder that can be made and written to: {error}; choose another "
-            "(--out)"
-        ) from None
-    write_whole({folder / CONFIG: as_toml(settings).encode()})
-    return folder
 
 
 def save_run(folder: Path, record: Record, networks: dict[str, Network]) -> Run:
@@ -124,16 +93,3 @@ def save_run(folder: Path, record: Record, networks: dict[str, Network]) -> Run:
             save_weights(networks[method], folder / file)
     write_record(record, folder / RECORD)
     return Run(folder, record)
-
-
-def _next(parent: Path, name: str) -> Path:
-    """Made here and now: of two trainings that start at once, each has its own."""
-    slug = re.sub(r"[^\w.]+", "-", name.lower()).strip("-.") or "run"
-    for number in count(1):
-        folder = parent / f"{slug}-{number}"
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError

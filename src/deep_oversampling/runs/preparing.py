@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..network import Network, Normalize, pick_device
 from ..plan import Plan
 from ..samples import Samples
 from ..selection import Candidate, select
+from ..stopping import EarlyStopping
 from ..zoo import choose_model, make_network
 from .settings import Settings
 
@@ -56,12 +58,24 @@ class Task:
         return int((self.plan.r * self.train.class_counts.cpu()).sum())
 
     @property
+    def stop(self) -> EarlyStopping | None:
+        """Of both trainings, each by itself."""
+        if self.settings.patience is None:
+            return None
+        group = "minority" if bool(self.plan.minority.any()) else "majority"
+        return EarlyStopping(self.settings.patience, group=group)
+
+    @property
     def options(self) -> dict[str, Any]:
         """What both trainings are given, alike."""
         return _options(self.settings, self.augment, self.device)
 
 
-def prepare(settings: Settings, splits: Splits) -> Task:
+def prepare(
+    settings: Settings,
+    splits: Splits,
+    chosen: Sequence[Candidate] = (),  # for k = "auto", where it was chosen before
+) -> Task:
     """Settle everything; only k = "auto" takes long, as it trains every candidate."""
     x = splits.train.x
     if not x.is_floating_point() and x.dtype != torch.uint8:
@@ -104,8 +118,8 @@ def prepare(settings: Settings, splits: Splits) -> Task:
         left = start_from(network, settings.weights)
         rest = f"; new: {', '.join(left)}" if left else ""
         notes.append(f"weights from {Path(settings.weights).name}{rest}")
-    k, r_times, candidates = settings.k, 1.0, []
-    if isinstance(k, str):
+    k, r_times, candidates = settings.k, 1.0, list(chosen)
+    if isinstance(k, str) and not chosen:
         train_all = partial(fit_many, rounds=rounds, **_options(settings, changed, device))
         candidates = select(
             lambda: network,
@@ -115,6 +129,7 @@ def prepare(settings: Settings, splits: Splits) -> Task:
             seed=settings.seed,
             batch_size=batch_size,
         )
+    if isinstance(k, str):
         k, r_times = candidates[0].k, candidates[0].r_times
         notes.append(f"k = {k} and r = {r_times:g}/R were chosen on a part of the samples")
     counts = train.class_counts

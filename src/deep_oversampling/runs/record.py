@@ -90,7 +90,8 @@ def read_record(path: Path) -> Record:
     except OSError as error:
         raise InputError(
             f"{path.parent} must be the folder of a run, found that run.json cannot be read: "
-            f"{error.strerror}; a training that is still going on has none yet"
+            f"{error.strerror}; a training that is still going on has none yet, and one that was "
+            f"killed goes on: dos train --config {path.parent}/config.toml --out {path.parent}"
         ) from None
     except (ValueError, RecursionError) as error:
         raise _not_a_run(path, f"no JSON: {error}") from None

@@ -26,6 +26,7 @@ class Settings:
     weights: str | None = None  # a safetensors file to start from
     k: int | str = 5  # or "auto"
     rounds: int | None = None  # T, after as many initial ones
+    patience: int | None = None  # rounds that may be no better on validation; None: all are made
     batch_size: int | None = None
     learning_rate: float = 0.01  # of SGD with momentum 0.9
     size: int | None = None  # side of pictures
@@ -45,7 +46,13 @@ class Settings:
             raise InputError(f"k must be a whole number ≥ 0 or 'auto', found {self.k!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0, found {self.learning_rate}")
-        for name, least in (("k", 0), ("rounds", 1), ("batch_size", 1), ("size", 1)):
+        for name, least in (
+            ("k", 0),
+            ("rounds", 1),
+            ("patience", 1),
+            ("batch_size", 1),
+            ("size", 1),
+        ):
             value = getattr(self, name)
             if isinstance(value, int) and value < least:
                 raise InputError(f"{name} must be {least} or more, found {value}")
@@ -55,7 +62,7 @@ _NONE = type(None)
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("data", "model"), ((str,), "text")),
     **dict.fromkeys(("weights", "device", "data_dir"), ((str, _NONE), "text")),
-    **dict.fromkeys(("rounds", "batch_size", "size"), ((int, _NONE), "a whole number")),
+    **dict.fromkeys(("rounds", "patience", "batch_size", "size"), ((int, _NONE), "a whole number")),
     **dict.fromkeys(("learning_rate", "validation"), ((int, float), "a number")),
     **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
     "augment": ((bool, _NONE), "true or false"),

@@ -34,7 +34,7 @@ def tell(task: Task, outcome: Outcome) -> Story:
         labels=task.validation.y.cpu().numpy(),
         probabilities={name: p.float().numpy() for name, p in outcome.probabilities.items()},
         histories={name: history.to_dict() for name, history in outcome.histories.items()},
-        moments=_moments(outcome.witness.moments),
+        moments=_moments(outcome.witness.moments(len(outcome.histories["dos"].rounds))),
         moment_labels=task.validation.y.cpu()[outcome.witness.rows].numpy(),
         over_sampled=tuple(_over_sampled(task, outcome)),
         mistakes={name: _mistakes(task, p) for name, p in outcome.probabilities.items()},
@@ -121,7 +121,8 @@ def _facts(task: Task, outcome: Outcome) -> dict[str, str]:
         "status": outcome.status,
         "model": settings.model + (", pretrained" if settings.pretrained else ""),
         "weights": settings.weights or "",
-        "rounds": f"{T} plain, then {T} of DOS; the baseline {2 * T} plain ones",
+        "rounds": f"{T} plain, then {T} of DOS; the baseline {2 * T} plain ones"
+        + (f"; stopped after {settings.patience} no better" if settings.patience else ""),
         "optimiser": f"SGD, learning rate {settings.learning_rate:g}, momentum 0.9",
         "batch size": str(settings.batch_size),
         "augmentation": repr(task.augment) if task.augment else "none",

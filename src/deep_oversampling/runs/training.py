@@ -11,18 +11,22 @@ import torch
 from torch import Tensor
 
 from ..calibration import temperature
-from ..errors import InputError, TrainingError
+from ..errors import InputError, Stopped, TrainingError
 from ..fitting import fit
 from ..history import History, Round
+from ..memory import is_out_of_memory
 from ..metrics import measure
 from ..network import Network, logits_of
 from ..plan import Plan
+from ..snapshots import Snapshot
 from .preparing import Task
+from .unfinished import Unfinished
 from .witness import Witness
 
-__all__ = ["FINISHED", "Groups", "OnRound", "Outcome", "train"]
+__all__ = ["FINISHED", "Groups", "OnFound", "OnRound", "Outcome", "train"]
 
 OnRound = Callable[[str, int, Round], None]  # "dos" or "plain", its number from 1 on, the round
+OnFound = Callable[[str, list[Round]], None]  # "dos" or "plain", its rounds
 Groups = dict[str, dict[str, float]]  # group -> measure -> value
 
 FINISHED = "finished"
@@ -43,19 +47,26 @@ class Outcome:
     measures: dict[str, Groups] = field(default_factory=dict)
 
 
-def train(task: Task, on_round: OnRound | None = None) -> Outcome | None:
+def train(
+    task: Task,
+    on_round: OnRound | None = None,
+    *,
+    unfinished: Unfinished | None = None,  # to go on from, and to keep what is needed to go on
+    on_found: OnFound | None = None,  # what was trained before; the training goes on from there
+) -> Outcome | None:
     """Train; nothing comes back where it was stopped before the first round was done.
 
-    Ctrl-C, or a loss that is no number any more, ends it with the weights of the last whole
-    round. A baseline that was stopped half-way is left out: it would be no fair comparison.
+    Ctrl-C, ``unfinished.stop()``, or a loss that is no number any more, ends it with the weights
+    of the last whole round. A baseline that was stopped half-way is left out: it would be no fair
+    comparison.
     """
-    start, witness = time.perf_counter(), Witness(task)
+    start, witness = time.perf_counter(), Witness(task, unfinished)
     outcome = Outcome(FINISHED, 1.0, 0.0, witness)
     plain = Plan(torch.zeros_like(task.plan.k), torch.ones_like(task.plan.r), task.plan.minority)
     plans = {"dos": task.plan} | ({"plain": plain} if task.settings.baseline else {})
     for method, plan in plans.items():
         network = copy.deepcopy(task.network)
-        watch = _Watch(method, network, witness if method == "dos" else None, on_round)
+        watch = _Watch(method, network, witness if method == "dos" else None, on_round, on_found)
         try:
             history = fit(
                 network,
@@ -63,16 +74,13 @@ def train(task: Task, on_round: OnRound | None = None) -> Outcome | None:
                 plan,
                 rounds=task.rounds,
                 validation=task.validation,
+                stop=task.stop,
                 on_round=watch,
                 seed=task.settings.seed,
+                checkpoint=unfinished.checkpoints(method, watch.take_up) if unfinished else None,
                 **task.options,
             )
-        except torch.OutOfMemoryError:
-            raise InputError(
-                f"the memory of {task.device} must hold a batch, found that it does not; lower "
-                "--batch-size or --size, or choose --device cpu"
-            ) from None
-        except (KeyboardInterrupt, TrainingError) as error:
+        except (KeyboardInterrupt, Stopped, TrainingError) as error:
             outcome.status = _stopped(method, len(watch.rounds), 2 * task.rounds, error)
             outcome.error = error if isinstance(error, TrainingError) else None
             if method == "dos" and not watch.rounds:
@@ -83,6 +91,15 @@ def train(task: Task, on_round: OnRound | None = None) -> Outcome | None:
                 break
             watch.put_back()
             history = History(watch.rounds)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            raise InputError(
+                f"the memory of {task.device} must hold a batch, found that it does not; lower "
+                "--batch-size or --size, or choose --device cpu"
+            ) from None
+        finally:
+            outcome.seconds += watch.seconds_before
         outcome.networks[method], outcome.histories[method] = network, history
         if outcome.status != FINISHED:
             break
@@ -92,7 +109,7 @@ def train(task: Task, on_round: OnRound | None = None) -> Outcome | None:
             outcome.temperature = temperature(logits, task.validation.y)
         outcome.probabilities[method] = logits.softmax(1)
         outcome.measures[method] = grouped(logits.softmax(1), task.validation.y, task.plan)
-    outcome.seconds = time.perf_counter() - start
+    outcome.seconds += time.perf_counter() - start
     return outcome
 
 
@@ -114,15 +131,28 @@ class _Watch:
     """Keeps the rounds that are done and the weights after the last of them."""
 
     def __init__(
-        self, method: str, network: Network, witness: Witness | None, on_round: OnRound | None
+        self,
+        method: str,
+        network: Network,
+        witness: Witness | None,
+        on_round: OnRound | None,
+        on_found: OnFound | None,
     ) -> None:
         self._method, self._network, self._witness = method, network, witness
-        self._on_round = on_round
+        self._on_round, self._on_found = on_round, on_found
+        self.seconds_before = 0.0  # in processes before this one
         self._kept: tuple[list[Round], dict[str, Tensor]] = ([], {})  # a stop cannot part them
 
     @property
     def rounds(self) -> list[Round]:
         return self._kept[0]
+
+    def take_up(self, snapshot: Snapshot) -> None:
+        """What a process before this one has done."""
+        self._kept = list(snapshot.history.rounds), snapshot.whole
+        self.seconds_before = sum(one.seconds for one in self.rounds)
+        if self._on_found:
+            self._on_found(self._method, self.rounds)
 
     def __call__(self, one: Round) -> None:
         weights = {name: t.detach().clone() for name, t in self._network.state_dict().items()}

@@ -7,40 +7,61 @@ from torch import Tensor
 
 from ..network import Network, embed
 from .preparing import Task
+from .unfinished import Unfinished
 
 __all__ = ["Witness"]
 
 _SAMPLES = 1500  # validation samples that are looked at, as many of every class as there are
+_LAST = "before-the-last"
 _MOMENTS = 20  # after which rounds, at most
 
 
 class Witness:
     """Embeddings of some validation samples at some moments, and v of the last round."""
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
+    def __init__(self, task: Task, unfinished: Unfinished | None = None) -> None:
+        self._task, self._unfinished = task, unfinished
         y, n = task.validation.y.cpu(), task.validation.n
         most = max(1, _SAMPLES // n)
         chosen = [(y == j).nonzero().flatten()[:most] for j in range(n)]
         self.rows = torch.cat(chosen)[:_SAMPLES]  # of the validation samples
-        self.moments: list[tuple[str, Tensor]] = []  # title, (s, d)
-        self.last: tuple[int, Tensor] | None = None  # its number among the multi-task rounds, v
         T = task.rounds
         steps = torch.linspace(0, T, min(T, _MOMENTS) + 1).round().long().unique()
         self._at = {T + int(step) for step in steps}
+        self._seen = unfinished.kept() if unfinished else {}  # by a process before this one
 
     def look(self, network: Network, done: int) -> None:
         """After so many rounds, the initial ones counted."""
-        T = self._task.rounds
         if done in self._at:
-            title = "before DOS" if done == T else f"after round {done - T}"
             some = self._task.validation.subset(self.rows)
-            self.moments.append((title, embed(network, some.x).float().cpu()))
-        if done == 2 * T - 1:  # the next round is the last: this is the v it starts from
-            self.last = T - 1, embed(network, self._task.train.x)
+            self._keep(_moment(done), embed(network, some.x))
+        if done == 2 * self._task.rounds - 1:  # the next round is the last
+            self._keep(_LAST, embed(network, self._task.train.x))
+
+    def _keep(self, name: str, v: Tensor) -> None:
+        self._seen[name] = v.float().cpu()
+        if self._unfinished:
+            self._unfinished.keep(name, self._seen[name])
+
+    def moments(self, done: int) -> list[tuple[str, Tensor]]:  # title, (s, d)
+        """Of so many rounds; a process that was killed may have seen one more."""
+        T = self._task.rounds
+        return [
+            ("before DOS" if t == T else f"after round {t - T}", self._seen[_moment(t)])
+            for t in sorted(self._at)
+            if t <= done and _moment(t) in self._seen
+        ]
 
     def before_last(self, network: Network, done: int) -> tuple[int, Tensor]:
-        """As `last`; where training was stopped, of the round that would have come next."""
-        if self.last is not None and done == 2 * self._task.rounds:
-            return self.last
-        return max(0, done - self._task.rounds), embed(network, self._task.train.x)
+        """The number of the last round among those of DOS, and the v that it started from.
+
+        Where training was stopped, of the round that would have come next.
+        """
+        T = self._task.rounds
+        if _LAST in self._seen and done == 2 * T:
+            return T - 1, self._seen[_LAST]
+        return max(0, done - T), embed(network, self._task.train.x)
+
+
+def _moment(done: int) -> str:
+    return f"after-{done:06}"

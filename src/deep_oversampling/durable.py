@@ -1,0 +1,49 @@
+"""Files that outlive a kill and a loss of power: whole and checked, or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+__all__ = ["read_checked", "write_checked"]
+
+_CHECKSUM = 32  # bytes, after the rest
+
+
+def write_checked(path: Path, content: bytes) -> None:
+    """Under another name first, on the disk before it is renamed; an OSError leaves no trace."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content + _checksum(content))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):  # the folder may be gone
+            part.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def read_checked(path: Path) -> bytes | None:
+    """None where it is torn or was changed."""
+    data = path.read_bytes()
+    content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
+    return content if _checksum(content) == checksum else None
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM).digest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name survives a loss of power; not every system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,142 @@
+"""Training that goes wrong: found when a round is over, told in words, tried once more slower."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from .errors import TrainingError
+from .history import History, Mishap
+from .network import Network
+from .views import View
+
+__all__ = ["Examination", "never_predicted", "slow_down", "slowed_before"]
+
+_RATE = 0.1  # of the learning rate, the second time
+_ROWS = 256  # samples that are looked at
+_NAMED = 5  # classes
+_ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
+_COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
+_EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
+
+
+class Examination:
+    """Looks at the embeddings of some samples after a round, and compares with those before it."""
+
+    def __init__(self, network: Network, x: Tensor | View) -> None:
+        rows = torch.arange(0, len(x), -(-len(x) // _ROWS))
+        self._x = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
+        self._before = self._seen(network)
+        # its averages lag behind the weights in the first steps, and scales mean nothing until then
+        self._averages = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
+
+    def __call__(self, network: Network) -> TrainingError | None:
+        """Why training cannot go on with these weights, if it cannot."""
+        length, variance = self._seen(network)
+        if not math.isfinite(length):
+            return TrainingError(
+                "embeddings must be finite, found NaN or infinity when the round was over; lower "
+                "the learning rate, the pull λ or its limit"
+            )
+        if variance <= _ALIKE:
+            return TrainingError(
+                f"embeddings must differ between samples, found all {len(self._x)} alike: the "
+                "embedder has collapsed to one point; lower the learning rate or check that it "
+                "uses its input"
+            )
+        if self._averages:
+            return None
+        if variance < _COLLAPSING * self._before[1]:
+            return TrainingError(
+                "embeddings must differ between samples, found their variance at "
+                f"{variance / self._before[1]:.0e} of that before the round: the embedder is "
+                "collapsing to one point; lower the learning rate"
+            )
+        growth = length / max(1.0, self._before[0])
+        if growth > _EXPLODED:
+            return TrainingError(
+                f"embeddings must not explode, found them {growth:.0e} times as long as before the "
+                "round; lower the learning rate, or normalise the input"
+            )
+        self._before = length, variance
+        return None
+
+    def _seen(self, network: Network) -> tuple[float, float]:
+        """How long they are, and their variance per squared length."""
+        with torch.inference_mode():
+            v = network.eval().embed(self._x.to(network.device)).float().cpu().double()
+        length = float(v.square().sum(1).mean())
+        variance = float(v.var(0, correction=0).sum())
+        return math.sqrt(length), variance / length if length else 0.0
+
+
+def slow_down(
+    error: TrainingError,
+    t: int,
+    history: History,
+    optimizer: Optimizer,
+    scheduler: LRScheduler | None,
+) -> Mishap | None:
+    """Lower the learning rate and write it down; once in a training, and then never again."""
+    if any(mishap.rate != 1 for mishap in history.mishaps):
+        return None
+    _lower(_RATE, optimizer, scheduler)
+    rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
+    told = ", ".join(f"{rate:g}" for rate in rates)
+    done = (
+        f"it is made again from the weights before it, with a tenth of the learning rate ({told})"
+    )
+    history.mishaps.append(Mishap(t + 1, str(error), done, _RATE))
+    return history.mishaps[-1]
+
+
+def slowed_before(
+    t: int, history: History, optimizer: Optimizer, scheduler: LRScheduler | None
+) -> None:
+    """As `slow_down` did it before round t + 1, in a process before this one."""
+    for mishap in history.mishaps:
+        if mishap.rate != 1 and mishap.round == t + 1:
+            _lower(mishap.rate, optimizer, scheduler)
+
+
+def _lower(rate: float, optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] *= rate
+    todo = [scheduler] if scheduler else []
+    while todo:
+        one = todo.pop()
+        if parts := getattr(one, "_schedulers", None):  # of one that is made of several
+            todo += parts
+        else:
+            one.base_lrs = [base * rate for base in one.base_lrs]
+
+
+def never_predicted(
+    p: Tensor,  # (m, n)
+    y: Tensor,  # (m,)
+    classes: Sequence[str],
+    t: int,  # rounds that were trained
+) -> list[Mishap]:
+    """At most one: of all classes with samples that no sample is taken for."""
+    n = p.shape[1]
+    taken, there = (torch.bincount(one.cpu(), minlength=n) for one in (p.argmax(1), y))
+    missed = ((there > 0) & (taken == 0)).nonzero().flatten().tolist()
+    if not missed:
+        return []
+    names = ", ".join(repr(classes[j]) for j in missed[:_NAMED])
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    own = sum(there[missed].tolist())
+    return [
+        Mishap(
+            t,
+            f"never predicted: {names}{more}, though {own} of {len(y)} validation samples are of "
+            "such a class",
+            "nothing was done; try more rounds, more samples, or a larger r (Plan)",
+        )
+    ]

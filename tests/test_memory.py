@@ -1,0 +1,99 @@
+"""A batch that does not fit into memory is taken in parts, and the result is the same."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from deep_oversampling import Network, Samples, fit, lenet
+from deep_oversampling.memory import is_out_of_memory
+from deep_oversampling.seeding import isolated
+from toy import blobs, generator, small, weights
+
+OPTIONS = {"rounds": 2, "batch_size": 12, "device": "cpu", "seed": 3}
+
+
+class Fits(nn.Module):
+    """As if there were memory for so many rows, where gradients are wanted."""
+
+    def __init__(self, rows: int, error: type[RuntimeError] = torch.OutOfMemoryError) -> None:
+        super().__init__()
+        self.rows, self.error, self.refused = rows, error, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and torch.is_grad_enabled() and len(x) > self.rows:
+            self.refused += 1
+            raise self.error("[DefaultCPUAllocator] can't allocate memory")
+        return x
+
+
+def limited(network: Network, rows: int, **options: type[RuntimeError]) -> Fits:
+    limit = Fits(rows, **options)
+    network.embedder = nn.Sequential(limit, network.embedder)
+    return limit
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
+@pytest.mark.parametrize(("rows", "times"), [(6, 1), (3, 2), (1, 4)])
+def test_a_batch_is_halved_until_it_fits(
+    rows: int, times: int, error: type[RuntimeError], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole, split = small(), small()
+    limit = limited(split, rows, error=error)
+    told = fit(whole, blobs(), **OPTIONS)
+    found = fit(split, blobs(), **OPTIONS)
+    assert limit.refused == len(caplog.records) == times
+    assert "out of memory with a batch of 12: the network takes it in 2 parts" in caplog.text
+    torch.testing.assert_close(weights(split), weights(whole), rtol=1e-5, atol=1e-6)
+    for ours, theirs in zip(found.rounds, told.rounds, strict=True):
+        assert ours.classifier_loss == pytest.approx(theirs.classifier_loss, rel=1e-5)
+        assert ours.embedding_loss == pytest.approx(theirs.embedding_loss, rel=1e-4)
+    assert split.parts == 1  # who uses the network afterwards need not know
+
+
+def test_dropout_draws_for_the_gradient_what_it_drew_before() -> None:
+    """Computed again, a part must see the same mask: else the gradient is of another function."""
+    with isolated(generator()):
+        layers = [nn.Linear(4, 64), nn.Dropout(0.5), nn.Linear(64, 5)]
+        network = Network(nn.Sequential(*layers), nn.Linear(5, 3)).train()
+    x = torch.randn(8, 4, generator=generator())
+    gradients = []
+    for parts in (1, 2):
+        network.parts = parts
+        network.zero_grad()
+        with isolated(generator()):
+            v = network.embed(x)
+        seen = v.detach()
+        v.square().sum().backward()
+        gradients.append(layers[2].bias.grad.clone())
+        torch.testing.assert_close(gradients[-1], 2 * seen.sum(0))
+
+
+def test_pictures(caplog: pytest.LogCaptureFixture) -> None:
+    x = torch.randint(0, 256, (40, 1, 16, 16), generator=generator(), dtype=torch.uint8)
+    samples = Samples(x, torch.tensor([0] * 28 + [1] * 12))
+    whole, split = lenet((1, 16, 16), 2), lenet((1, 16, 16), 2)
+    limited(split, 6)
+    fit(whole, samples, **OPTIONS)
+    fit(split, samples, **OPTIONS)
+    torch.testing.assert_close(weights(split), weights(whole), rtol=1e-4, atol=1e-6)
+
+
+def test_batch_norm_would_see_other_batches() -> None:
+    with isolated(generator()):
+        layers = [nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5)]
+        network = Network(nn.Sequential(*layers), nn.Linear(5, 3))
+    limited(network, 6)
+    with pytest.raises(torch.OutOfMemoryError):
+        fit(network, blobs(), **OPTIONS)
+
+
+def test_what_is_too_much_for_a_single_row_is_an_error() -> None:
+    network = small()
+    limited(network, 0)
+    with pytest.raises(torch.OutOfMemoryError):
+        fit(network, blobs(), **OPTIONS)
+    assert network.parts == 1
+
+
+def test_other_errors_are_no_lack_of_memory() -> None:
+    assert not is_out_of_memory(RuntimeError("shapes do not fit"))
