@@ -17,9 +17,7 @@ from pathlib import Path
 import numpy as np
 
 NAMES = {"mnist": "mnist", "back-rotation": "mnist-back-rotation", "svhn": "svhn"}
-# a ten-fold set that has lost nothing is trained as the one that has
-ALSO = {("mnist-back-rotation", "gaussian"): "none"}
-Found = tuple[str, str, str, float, int, float]  # set, imbalance, method, rate, seed, F1
+Found = tuple[str, str, str, float, int, float]  # set, kind, method, rate, seed, F1
 
 
 def reduced(file: Path) -> Iterator[Found]:
@@ -34,8 +32,8 @@ def others(file: Path) -> Iterator[Found]:
         if "setting" not in line:
             continue
         setting = line["setting"]
-        name = file.stem.rpartition("-")[0]
-        kind = setting["imbalance"].partition(":")[0]
+        name, _, copies = file.stem.rpartition("-")[0].partition("-x")
+        kind = f"x{copies}" if copies else "none"  # of a set that is even, or nearly
         f1 = float(np.mean([value for value in line["measures"]["f1"] if value is not None]))
         yield name, kind, line["method"], setting["learning_rate"], line["seed"], f1
 
@@ -49,16 +47,14 @@ def main() -> None:
     found += [one for file in sorted(folder.glob("rates/*.jsonl")) for one in others(file)]
     for name, kind, method, rate, seed, f1 in found:
         scores[name, kind, method][rate][seed].append(f1)
-    print("data,imbalance,method,rate")
+    print("data,kind,method,rate")
     for (name, kind, method), of in sorted(scores.items()):
         seeds = set.intersection(*map(set, of.values()))
         means = {rate: np.mean([np.mean(tried[s]) for s in seeds]) for rate, tried in of.items()}
         best = max(means, key=lambda rate: means[rate])
         told = ", ".join(f"{rate:g} {mean:.4f}" for rate, mean in sorted(means.items()))
         print(f"{name} {kind} {method}: {told}; {len(seeds)} seeds", file=sys.stderr)
-        for shown in (kind, ALSO.get((name, kind))):
-            if shown:
-                print(f"{name},{shown},{method},{best:g}")
+        print(f"{name},{kind},{method},{best:g}")
 
 
 if __name__ == "__main__":

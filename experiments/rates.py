@@ -11,36 +11,38 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from deep_oversampling.data import Splits, load
+from deep_oversampling.data import Splits, load, mirrored_and_rotated
 from deep_oversampling.paper.settings import SCHEDULE, SETS
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals.compare import contents
 from deep_oversampling.rivals.missing import missing_trials, run_missing
 from deep_oversampling.rivals.trials import Setting, Trial, append_trial, read_trials
+from deep_oversampling.seeding import streams
 
 SEEDS = (100, 101)
-# the ten-fold set of the baseline comparison has the rates of the set itself, on which ten times as
-# much can be tried
+_BASELINES = ("gaussian:0.2", "by counts", ("cnn", "ros", "tl-rs-csl", "lmle", "dos"))
 CONTESTS = {
     "svhn": ("none", "uniform", ("cnn", "dos")),
     "cifar10": ("none", "uniform", ("cnn", "dos")),
     "stl10": ("none", "uniform", ("cnn", "dos")),
-    "mnist-back-rotation": (
-        "gaussian:0.2",
-        "by counts",
-        ("cnn", "ros", "tl-rs-csl", "lmle", "dos"),
-    ),
+    "mnist-back-rotation": _BASELINES,
+    "mnist-back-rotation-x10": _BASELINES,
 }
 
 
 def judged_on_validation(name: str, folder: Path) -> Splits:
+    name, _, copies = name.partition("-x")
     splits = load(name, data_dir=folder).with_validation(0.1)
-    return replace(splits, test=splits.validation, validation=None)
+    splits = replace(splits, test=splits.validation, validation=None)
+    if copies:
+        train = mirrored_and_rotated(splits.train, int(copies), generator=streams(0)("copies"))
+        splits = replace(splits, train=train.with_x(train.x[:]))
+    return splits
 
 
 def trials(name: str, splits: Splits, rate: float, out: Path) -> list[Trial]:
     imbalance, plan, methods = CONTESTS[name]
-    of = SETS[name]
+    of = SETS[name.partition("-x")[0]]
     setting = Setting(
         data=f"{splits.name}, validation",
         contents=contents(splits),

@@ -20,7 +20,7 @@ __all__ = ["classwise", "datasets", "runtime", "summary"]
 
 _MEASURES = ("precision", "recall", "f1")
 _TITLES = {"cnn": "CNN", "cnn-cl": "deep representation + kNN"}
-_KINDS = {"drop": "four classes reduced", "gaussian": "Gaussian deletion", "none": "as it is"}
+_KINDS = {"drop": "four classes reduced", "none": "as it is", "x10": "ten-fold"}
 _STARRED = {0, 4, 5, 6}  # the digits that the printed trial reduced
 
 

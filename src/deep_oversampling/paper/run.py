@@ -177,7 +177,7 @@ class Laboratory:
             batch_size=of.batch_size,
             learning_rate=LEARNING_RATE,
             schedule=SCHEDULE,
-            rates=rates(experiment.data, experiment.imbalance),
+            rates=rates(experiment.data, experiment.imbalance, experiment.copies),
             test_share=_TEST_SHARE,
             plan=experiment.plan,
         )

@@ -50,18 +50,14 @@ SETS = {
 }
 
 
-def rates(data: str, imbalance: str) -> tuple[tuple[str, float], ...]:
+def rates(data: str, imbalance: str, copies: int = 1) -> tuple[tuple[str, float], ...]:
     """The learning rates that did best on validation images (experiments/choose_rates.py).
 
     >>> dict(rates("mnist", "drop:4:0.99")).keys() >= {"cnn", "ros", "dos"}
     True
     """
-    kind = imbalance.partition(":")[0]
-    of_training = {
-        row["method"]: float(row["rate"])
-        for row in _chosen_rates()
-        if (row["data"], row["imbalance"]) == (data, kind)
-    }
+    kind = imbalance.partition(":")[0] if copies == 1 else f"x{copies}"
+    of_training = rates_by_kind(data).get(kind, {})
     return tuple(  # methods that read out one training have its rate
         (name, of_training[method.training.name])
         for name, method in METHODS.items()
@@ -70,9 +66,12 @@ def rates(data: str, imbalance: str) -> tuple[tuple[str, float], ...]:
 
 
 def rates_by_kind(data: str) -> dict[str, dict[str, float]]:
-    """Of every kind of imbalance that a set is trained with: drop, gaussian, none."""
-    kinds = dict.fromkeys(row["imbalance"] for row in _chosen_rates() if row["data"] == data)
-    return {kind: dict(rates(data, kind)) for kind in kinds}
+    """Of every kind of experiment with a set: drop (classes reduced), none, x10 (ten-fold)."""
+    found: dict[str, dict[str, float]] = {}
+    for row in _chosen_rates():
+        if row["data"] == data:
+            found.setdefault(row["kind"], {})[row["method"]] = float(row["rate"])
+    return found
 
 
 @cache
