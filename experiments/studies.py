@@ -57,7 +57,7 @@ class Choice:
 
 def choices() -> list[Choice]:
     found = [Choice("default", "ours")]
-    for method in ("cnn", "ros", "smote", "logit-adjustment", "ldam-drw", "dos"):
+    for method in ("cnn", "ros", "smote", "logit-adjustment", "ldam-drw", "dos", "dos-la"):
         found += [Choice("R9 lr", f"{lr}", method, lr=lr) for lr in (0.003, 0.01, 0.03)]
         found += [
             Choice("R9 schedule", f"cosine from {lr}", method, lr=lr, cosine=True)

@@ -61,7 +61,7 @@ SETS_OF_TWO = ("mnist", "mnist-back-rotation", "svhn")
 
 
 def test_reduction_has_every_printed_cell_and_todays_rivals() -> None:
-    methods = ("cnn", "cnn-cl", "dos", "ros", "smote", "logit-adjustment", "ldam-drw")
+    methods = ("cnn", "cnn-cl", "dos", "ros", "smote", "logit-adjustment", "ldam-drw", "dos-la")
     assert needed("reduction") == {
         (data, f"drop:4:{p}", method, 5)
         for data in SETS_OF_TWO

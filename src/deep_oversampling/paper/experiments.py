@@ -43,7 +43,7 @@ K = (3, 5, 10)
 LEVELS = ("0.9", "0.95", "0.99")  # p
 REDUCED_SETS = ("mnist", "mnist-back-rotation", "svhn")
 _BALANCED_SETS = ("svhn", "cifar10", "stl10")
-_BEYOND = ("ros", "smote", "logit-adjustment", "ldam-drw")  # the paper
+_BEYOND = ("ros", "smote", "logit-adjustment", "ldam-drw", "dos-la")  # the paper
 
 
 def dropped(p: str) -> str:
