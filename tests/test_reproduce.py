@@ -234,9 +234,7 @@ def test_render_needs_no_data_and_is_the_same_bytes(trainings: Trainings, shelf:
     assert page() == first
     run("--render", "--page", "docs/results.md")
     there = Path("docs/results.md").read_text()
-    assert there == first.replace("(./trials)", "(../results/trials)").replace(
-        "[./trials]", "[../results/trials]"
-    )
+    assert there == first.replace("`./trials`", "`../results/trials`")
     assert (len(shelf.taken), len(trainings.done)) == (taken, done)
 
 

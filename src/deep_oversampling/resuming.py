@@ -32,11 +32,15 @@ from .snapshots import Snapshot, pack, unpack
 from .training import Halfway
 from .views import View
 
-__all__ = ["Checkpoints", "Keeping", "described", "digest_of"]
+__all__ = ["Checkpoints", "Keeping", "OnFound", "described", "digest_of"]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _KEPT = 2  # files: if the last is torn, there is one before it
 _ROWS = 200  # of the samples, that tell them from others
+
+
+# told what a training goes on from: its rounds, and the weights after the last whole one
+OnFound = Callable[[History, dict[str, Tensor]], None]
 
 
 class Checkpoints:
@@ -52,7 +56,7 @@ class Checkpoints:
         folder: Path | str,
         *,
         minutes: float = 10.0,
-        on_found: Callable[[Snapshot], None] | None = None,  # told what the training goes on from
+        on_found: OnFound | None = None,
     ) -> None:
         if not minutes > 0:
             raise InputError(f"minutes must be a positive number, found {minutes}")
@@ -85,7 +89,7 @@ class Checkpoints:
         try:
             self.snapshot = self._newest()
             if self.snapshot and self._on_found:
-                self._on_found(self.snapshot)
+                self._on_found(self.snapshot.history, self.snapshot.whole)
         except BaseException:
             self.close()
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
         lines = part.make(stored, cells)
         makers.append((caption, cells))
         last = i == len(TABLES[name].captions) - 1
-        sections += [f'<a id="{_anchor(name, i)}"></a>', "", f"## {caption}", ""]
+        sections += [f"## {caption}", ""]
         sections += [*([_ABOUT[part.about], ""] if part.about else []), *lines]
         sections += _notes(
             cells, remarks.get(name, {}) if last else {}, _trouble(stored, name) if last else []
@@ -88,7 +89,7 @@ def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
     top = ["# Results: the paper's tables, and ours", ""]
     top += [_QUICK, ""] if stored.quick else []
     top += [_legend(), "", "## Contents", ""]
-    top += [f"- [{caption}](#{_anchor(name, i)})" for name, i, caption in captions]
+    top += [f"- [{caption}](#{_anchor(caption)})" for _, _, caption in captions]
     top += ["- [Figures](#figures)"] if drawn else []
     sections += _figures(drawn, folder, remarks.get("figures", {}))
     top += ["", *headline(stored, makers), *_made_by(stored, folder)]
@@ -100,8 +101,13 @@ def read_remarks() -> dict[str, dict[str, str]]:
     return tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
 
 
-def _anchor(table: str, i: int) -> str:
-    return table if i == 0 else f"{table}-{i + 1}"
+def _anchor(heading: str) -> str:
+    """As readers of markdown name it.
+
+    >>> _anchor("Table 1: Class-wise Comparison (CNN)")
+    'table-1-class-wise-comparison-cnn'
+    """
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _legend() -> str:
@@ -148,7 +154,7 @@ def _figures(drawn: Sequence[str], folder: str, remarks: dict[str, str]) -> list
     """None where none are drawn."""
     if not drawn:
         return []
-    lines = ['<a id="figures"></a>', "", "## Figures", ""]
+    lines = ["## Figures", ""]
     for name in drawn:
         lines += [f"{FIGURES[name]}:", "", f"![{FIGURES[name]}]({folder}/figures/{name}.svg)", ""]
     return [*lines, *(f"- **{where}**: {why}" for where, why in remarks.items()), ""]
@@ -193,8 +199,7 @@ def _made_by(stored: Stored, folder: str) -> list[str]:
     lines += [f"- {key}: {', '.join(values)}" for key, values in found.items()]
     lines += [f"- run {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "")]
     lines += [
-        f"- every trial is a line of [{folder}/trials]({folder}/trials); "
-        f"`{_COMMAND}` makes this page of them",
+        f"- every trial is a line in `{folder}/trials`; `{_COMMAND}` makes this page of them",
         "",
     ]
     return lines

@@ -18,7 +18,6 @@ from ..memory import is_out_of_memory
 from ..metrics import measure
 from ..network import Network, logits_of
 from ..plan import Plan
-from ..snapshots import Snapshot
 from .preparing import Task
 from .unfinished import Unfinished
 from .witness import Witness
@@ -147,9 +146,9 @@ class _Watch:
     def rounds(self) -> list[Round]:
         return self._kept[0]
 
-    def take_up(self, snapshot: Snapshot) -> None:
+    def take_up(self, history: History, weights: dict[str, Tensor]) -> None:
         """What a process before this one has done."""
-        self._kept = list(snapshot.history.rounds), snapshot.whole
+        self._kept = list(history.rounds), weights
         self.seconds_before = sum(one.seconds for one in self.rounds)
         if self._on_found:
             self._on_found(self._method, self.rounds)

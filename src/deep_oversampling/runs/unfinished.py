@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -16,9 +15,8 @@ from torch import Tensor
 from ..durable import read_checked, write_checked
 from ..errors import InputError
 from ..locking import Lock
-from ..resuming import Checkpoints, described, digest_of
+from ..resuming import Checkpoints, OnFound, described, digest_of
 from ..selection import Candidate
-from ..snapshots import Snapshot
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
 
@@ -54,7 +52,7 @@ class Unfinished:
         if self._current:
             self._current.stop()
 
-    def checkpoints(self, method: str, on_found: Callable[[Snapshot], None]) -> Checkpoints:
+    def checkpoints(self, method: str, on_found: OnFound) -> Checkpoints:
         """Those of one of its trainings."""
         made = Checkpoints(self._folder / method, minutes=_MINUTES, on_found=on_found)
         self._current = made
