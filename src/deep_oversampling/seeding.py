@@ -42,7 +42,7 @@ def isolated(generator: Generator) -> Iterator[None]:
     Dropout and weight initialisation can only draw from the global state; this keeps them
     repeatable, and keeps them from disturbing (or being disturbed by) the rest of a program.
     """
-    seed = int(torch.randint(2**62, (), generator=generator))
+    seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
     accelerator = torch.accelerator.current_accelerator()
     with torch.random.fork_rng(
         devices=range(torch.accelerator.device_count()) if accelerator else [],

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..schema import is_history
+from ..writing import jsonable
 from .story import Story
 
 __all__ = ["METHODS", "check_story"]
 
 METHODS = ("plain", "dos")  # as they stand beside each other
 _ROUNDING = 1e-3  # of half precision
-_ROUND, _SPREAD = {"task", "classifier_loss", "embedding_loss"}, {"within", "between"}
 
 
 def check_story(story: Story) -> None:
@@ -38,19 +39,11 @@ def check_story(story: Story) -> None:
     for name in ("histories", "mistakes"):
         _methods(name, getattr(story, name))
     for method, history in story.histories.items():
-        fits = isinstance(history, dict) and _is_history(history)
-        _must(fits, "a history must be History.to_dict()", f"another thing for {method}")
-
-
-def _is_history(history: dict[str, Any]) -> bool:
-    rounds, spreads = history.get("rounds"), history.get("spreads")
-    if not isinstance(rounds, list) or not isinstance(spreads, list):
-        return False
-    return all(
-        isinstance(one, dict) and wanted <= one.keys()
-        for found, wanted in ((rounds, _ROUND), (spreads, _SPREAD))
-        for one in found
-    )
+        _must(
+            is_history(jsonable(history)),
+            "a history must be History.to_dict()",
+            f"another thing for {method}",
+        )
 
 
 def _check_probabilities(story: Story, t: int, n: int) -> None:
