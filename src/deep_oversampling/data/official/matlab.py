@@ -53,7 +53,7 @@ def read_arrays(path: Path, most: int) -> dict[str, NDArray[Any] | None]:
             left -= len(inside)
             element = next(_elements(inside), _Element(0, inside, 0))
         if element.kind == _MATRIX:
-            name, array = _matrix(element.content)
+            name, array = _matrix(element.content, most)
             found[name] = array
     return found
 
@@ -92,7 +92,7 @@ def _unpacked(content: memoryview, most: int) -> memoryview:
     return memoryview(found)
 
 
-def _matrix(content: memoryview) -> tuple[str, NDArray[Any] | None]:
+def _matrix(content: memoryview, most: int) -> tuple[str, NDArray[Any] | None]:
     """Flags, sides, name, and the numbers column by column."""
     parts = _elements(content)
     flags, sides, name, *rest = (one for one, _ in zip(parts, range(4), strict=False))
@@ -104,6 +104,8 @@ def _matrix(content: memoryview) -> tuple[str, NDArray[Any] | None]:
     shape = [int(side) for side in _numbers(sides.content, "<i4")]
     stored = np.dtype(_STORED[rest[0].kind])
     length = math.prod(shape) * stored.itemsize
+    if math.prod(shape) * np.dtype(kind).itemsize > most:
+        raise ValueError(f"{title} of shape {tuple(shape)} is more than the {most:,} that are read")
     if not 2 <= len(shape) <= _AXES or min(shape) < 0 or length != len(rest[0].content):
         raise ValueError(f"{title} of shape {tuple(shape)} must have {length:,} bytes, found other")
     values = np.frombuffer(rest[0].content, stored).astype(kind, copy=False)
