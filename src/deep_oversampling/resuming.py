@@ -29,6 +29,7 @@ from .errors import InputError, Stopped
 from .history import History, Round, Spread
 from .network import Network
 from .samples import Samples
+from .schema import is_history, is_real, is_whole, or_none, table, table_of
 from .training import Halfway
 from .views import View
 
@@ -269,14 +270,27 @@ def _read(path: Path) -> tuple[Snapshot, dict[str, Any]] | None:
     try:
         size = int.from_bytes(content[:8], "little")
         about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["about"])
+        if not _is_about(about):
+            raise ValueError("values are missing, or of another type than they must be")
         if about["version"] > _VERSION:
             raise InputError(
                 f"{path} must be a checkpoint that this release can read, found version "
                 f"{about['version']} instead of {_VERSION}; use the release that wrote it"
             )
         return _snapshot(about, load(content)), about["settings"]
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except InputError:
+        raise
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} must be a checkpoint of a training, found: {error!r}") from None
+
+
+_is_about = table(
+    **dict.fromkeys(("version", "rounds"), is_whole),
+    step=or_none(is_whole),
+    settings=lambda value: isinstance(value, dict),
+    numbers=table_of(is_real),
+    history=is_history,
+)
 
 
 def _snapshot(about: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:

@@ -10,6 +10,7 @@ __all__ = [
     "Holds",
     "is_history",
     "is_number",
+    "is_real",
     "is_text",
     "is_true_or_false",
     "is_whole",
@@ -37,7 +38,12 @@ def is_whole(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """A finite one: JSON's 1e999 is read as infinity."""
-    return is_whole(value) or (isinstance(value, float) and math.isfinite(value))
+    return is_real(value) and math.isfinite(value)
+
+
+def is_real(value: Any) -> bool:
+    """Any number, or NaN: a measure without samples, a loss that was lost."""
+    return is_whole(value) or isinstance(value, float)
 
 
 def or_none(holds: Holds) -> Holds:
@@ -70,9 +76,9 @@ def table(**columns: Holds) -> Holds:
     return check
 
 
-_measures = table_of(table_of(or_none(is_number)))  # group -> measure -> value
-_losses = table(task=is_text, classifier_loss=or_none(is_number), embedding_loss=or_none(is_number))
-_spread = table(within=or_none(is_number), between=or_none(is_number))
+_measures = table_of(table_of(or_none(is_real)))  # group -> measure -> value
+_losses = table(task=is_text, classifier_loss=or_none(is_real), embedding_loss=or_none(is_real))
+_spread = table(within=or_none(is_real), between=or_none(is_real))
 
 
 def is_history(value: Any) -> bool:

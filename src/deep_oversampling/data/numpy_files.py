@@ -156,7 +156,17 @@ def _checked_labels(path: Path, y: NDArray[Any]) -> NDArray[Any]:
             f"{path}: y must hold one label per sample, numbers or text, found shape {y.shape} "
             f"of {y.dtype}"
         )
+    if y.dtype.kind == "U" and not _is_unicode(y):
+        raise InputError(f"{path}: y must hold text, found numbers that are no characters")
     return np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else np.asarray(y)
+
+
+def _is_unicode(y: NDArray[Any]) -> bool:
+    """Python has no text of characters beyond the last, nor numpy a check."""
+    codes = np.dtype(np.uint32).newbyteorder(y.dtype.byteorder)
+    return not y.dtype.itemsize or bool(
+        np.ascontiguousarray(y).view(codes).max(initial=0) <= sys.maxunicode
+    )
 
 
 def _images(x: NDArray[Any]) -> View:

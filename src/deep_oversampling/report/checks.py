@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,16 @@ def _check_moments(story: Story, n: int) -> None:
 
 def _check_pictures(story: Story, n: int) -> None:
     for one in story.over_sampled:
-        _classes("labels of over_sampled", np.asarray([one.label]), n)
+        _label("over_sampled", one.label, n)
         for image, name, weight in ((one.image, one.name, one.weight), *one.neighbours):
             _picture(image, name)
             _must(0 <= weight <= 1 + _ROUNDING, "a weight must be between 0 and 1", weight)
     for mistakes in story.mistakes.values():
         for mistake in mistakes:
-            _classes("labels of mistakes", np.asarray([mistake.label, mistake.predicted]), n)
+            for label in (mistake.label, mistake.predicted):
+                _label("mistakes", label, n)
+            p = mistake.probability
+            _must(0 <= p <= 1 + _ROUNDING, "a probability must be between 0 and 1", p)
             _picture(mistake.image, mistake.name)
 
 
@@ -87,6 +91,11 @@ def _picture(image: Any, name: Any) -> None:
         fits = fits and (image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3))
         found = f"{image.dtype} of shape {image.shape}"
         _must(fits, "a picture must be uint8, (h, w) or (h, w, 3)", found)
+
+
+def _label(name: str, label: Any, n: int) -> None:
+    _must(isinstance(label, Integral), f"labels of {name} must be whole numbers", label)
+    _must(0 <= label < n, f"labels of {name} must be classes, 0 to {n - 1}", label)
 
 
 def _classes(name: str, values: Any, n: int) -> None:

@@ -97,7 +97,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
                 for row in batch.to_pylist():
                     yield f"row {number}", _texts({k.lower(): v for k, v in row.items()})
                     number += 1
-    except (OSError, ArrowException) as error:
+    except (OSError, ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be a readable Parquet file: {error}") from None
 
 
