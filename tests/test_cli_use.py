@@ -233,6 +233,7 @@ def test_code_that_a_run_names_is_not_run_unasked(made: Path, tmp_path: Path) ->
         ("predict", "run", "a.png"),
         ("export", "run"),
         ("evaluate", "run", "digits"),
+        ("train", "--config", "run/config.toml", "--out", "again"),
     ):
         said = refused(*arguments)
         assert "name it again, if you trust it: --model mine.py:make" in said

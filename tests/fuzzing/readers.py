@@ -69,7 +69,11 @@ class Reader:
     def _damaged(content: bytes, way: Mutation, rng: random.Random) -> bytes:
         try:
             return way(content, rng)
-        except (ValueError, AttributeError):  # no JSON any more, after the first damage
+        except (
+            ValueError,
+            AttributeError,
+            RecursionError,
+        ):  # no JSON any more, by the first damage
             return truncate(content, rng)
 
 
@@ -133,6 +137,11 @@ def _matched(files: Files) -> Files:
         return files
     text = json.dumps(words).encode("utf-8", "replace")
     return {**files, "story.json": text}
+
+
+def _tell_story(folder: Path) -> None:
+    page = render(load_story(folder))
+    assert page.count("<script") == 2  # its own, whatever the names are
 
 
 def _unpack(folder: Path) -> None:
@@ -213,7 +222,7 @@ READERS = (
     Reader(
         "story",
         whole.story,
-        lambda f: render(load_story(f)),
+        _tell_story,
         {".json": JSON, ".safetensors": TENSORS},
         mend=_matched,
         weight=1,

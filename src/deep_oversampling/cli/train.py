@@ -117,12 +117,15 @@ def _train(
     from ..runs import train as train_task
     from ..runs.folder import REPORT, new_folder, save_run
     from ..runs.record import make_record
+    from ..runs.settings import check_trusted
     from ..runs.telling import tell
     from .loading import load_shown
     from .threads import suit_threads
     from .train_tables import Live, print_measures, print_task
 
     options = read_settings(config) if config else {}
+    if given["model"] is None:
+        check_trusted(options, config)
     options |= {name: value for name, value in given.items() if value is not None}
     if "data" not in options:
         raise typer.BadParameter("name the data, or a file of options that does (--config)")

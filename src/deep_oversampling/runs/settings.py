@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 from ..errors import InputError
 from ..reading import read_plain
 from ..schema import is_number, is_true_or_false
+from ..zoo import is_trusted
 
-__all__ = ["Settings", "as_toml", "read_settings"]
+__all__ = ["Settings", "as_toml", "check_trusted", "read_settings"]
 
 _MOST = 1 << 16  # bytes of a file; all options together are a hundredth of it
 _HEAD = "# What made this run. To make it again: dos train --config FILE"
@@ -98,3 +100,13 @@ def read_settings(path: Path | str) -> dict[str, Any]:
                 f"{path} must hold options of dos train ({', '.join(names)}), found {name!r}{hint}"
             )
     return found
+
+
+def check_trusted(options: Mapping[str, Any], path: Path | str | None) -> None:
+    """Refuse a model that would be run or asked a server for because a file says so."""
+    model = options.get("model", "auto")
+    if isinstance(model, str) and not is_trusted(model):
+        raise InputError(
+            f"{path} names a model of your own, {model}, and no code that a file names is run "
+            f"unasked; name it again, if you trust it: --model {model}"
+        )
