@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,16 @@ PACKAGE = ROOT / "src" / "deep_oversampling"
 SECONDS = 300  # for the tests of one mutant: one that hangs is noticed too, and counted apart
 TESTS = {
     "losses": ("losses", "objective"),
-    "overloading": ("neighbors",),
+    "overloading": ("neighbors", "approximate"),
     "oversampling": ("oversampling", "own_loop", "objective"),
     "plan": ("plan",),
     "pull": ("objective", "training", "algorithm"),
     "objectives": ("objective", "loss_inside_dos", "own_loop"),
 }
+
+# before the processes are forked: most of the time of a mutant would go into it
+_LOADED_ONCE = ("torch", "torch.utils.data", "sklearn.datasets", "sklearn.neighbors", "hypothesis")
+_LOADED_ONCE += ("scipy.stats", "sklearn.metrics", "PIL.Image", "safetensors.torch", "pandas")
 
 _SWAPPED = {
     **{ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult},
@@ -125,14 +130,13 @@ def _try(room: str, text: str) -> int:
         os.chdir(ROOT)
         files = [f"tests/test_{name}.py" for name in TESTS[room]]
         quiet = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={place}/tests"]
+        quiet += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # for what is loaded already
         return int(pytest.main([*quiet, *files]))
 
 
 def main() -> None:
-    import sklearn.datasets  # noqa: F401  before the forks: loaded once
-    import torch
-
-    torch.set_num_threads(1)
+    for module in _LOADED_ONCE:
+        import_module(module)
     for room in sys.argv[1:] or TESTS:
         source = (PACKAGE / f"{room}.py").read_text()
         if (found := fate(room, ast.unparse(ast.parse(source)))) != "survived":

@@ -8,6 +8,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 import paper_loops as paper
+from deep_oversampling import InputError
 from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
 from strategies import Problem, problems
 from toy import blobs, generator
@@ -131,3 +132,20 @@ def test_distances_are_those_of_scikit_learn_with_ties(problem: Problem) -> None
     v, y, k = problem.v, problem.y, problem.k
     ours = distances(v, search(v, y, k)).numpy()
     np.testing.assert_allclose(ours, by_sklearn(v, y, k), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("k", "j", "m"), [([20, 0, 0], 0, 20), ([0, 0, 6], 2, 6), ([19, 12, 0], 1, 12)]
+)
+def test_more_neighbours_than_a_class_has_are_refused(k: list[int], j: int, m: int) -> None:
+    samples = blobs()  # 20, 12 and 6
+    with pytest.raises(InputError, match=f"found k={k[j]} for class {j} with {m} sample"):
+        search(samples.x, samples.y, k)
+    search(samples.x, samples.y, [19, 11, 5])  # all there are
+
+
+def test_memory_is_a_megabyte_at_least() -> None:
+    samples = blobs()
+    with pytest.raises(InputError, match="at least 1 MiB, found 0"):
+        in_class_neighbors(samples.x, samples.y, torch.tensor([1, 1, 1]), memory=0)
+    in_class_neighbors(samples.x, samples.y, torch.tensor([1, 1, 1]), memory=1)
