@@ -174,13 +174,13 @@ def check_writable(path: Path) -> None:
 
 def _trial(path: Path, number: int, values: Any) -> Trial:
     try:
-        setting = values["setting"]
+        setting = {"contents": "", **values["setting"]}  # the first trials had no fingerprint
         rates = tuple((name, rate) for name, rate in setting.get("rates", ()))
         lists = {name: tuple(values[name]) for name in ("minority", "samples")}
         measures = {name: tuple(column) for name, column in values["measures"].items()}
         whole = Setting(**{**setting, "rates": rates})
         made = Trial(**{**values, **lists, "measures": measures, "setting": whole})
-        if not _is_trial(values):
+        if not _is_trial({**values, "setting": setting}):
             raise TypeError("a value is of another type than it must be")
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise InputError(
