@@ -149,3 +149,16 @@ def test_memory_is_a_megabyte_at_least() -> None:
     with pytest.raises(InputError, match="at least 1 MiB, found 0"):
         in_class_neighbors(samples.x, samples.y, torch.tensor([1, 1, 1]), memory=0)
     in_class_neighbors(samples.x, samples.y, torch.tensor([1, 1, 1]), memory=1)
+
+
+def test_a_class_as_large_as_the_limit_is_searched_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples, searched = blobs(), []
+
+    def found(v: Tensor, k: int) -> Tensor:
+        searched.append(len(v))
+        return torch.zeros(len(v), k, dtype=torch.long)
+
+    monkeypatch.setattr("deep_oversampling.overloading.approximately_nearest", found)
+    for limit in (20, 19, 12, 11):
+        in_class_neighbors(samples.x, samples.y, torch.tensor([2, 2, 2]), approximate_above=limit)
+    assert searched == [20, 20, 20, 12]

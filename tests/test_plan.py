@@ -220,3 +220,17 @@ def test_one_class_is_no_classification(counts: list) -> None:
 def test_plan_must_be_for_the_classes_of_the_data() -> None:
     with pytest.raises(InputError, match="a plan for 3 classes and data of 2"):
         Plan.uniform(3).fitted_to(torch.tensor([9, 9]))
+
+
+@pytest.mark.parametrize(
+    ("k", "r", "favoured"),
+    [([0, 5], [1, 1], [0, 1]), ([3, 3], [2, 1], [1, 0]), ([0, 5, 0], [4, 1, 1], [1, 1, 0])],
+)
+def test_more_of_either_is_a_favour(k: list[int], r: list[int], favoured: list[int]) -> None:
+    assert Plan(k, r).minority.tolist() == [bool(one) for one in favoured]
+
+
+def test_five_neighbours_unless_told_otherwise() -> None:
+    counts = torch.tensor([100, 5])
+    plans = (Plan.for_minority(counts, [1]), Plan.automatic(counts), Plan.uniform(2))
+    assert [int(plan.k.max()) for plan in plans] == [5, 5, 5]
