@@ -115,3 +115,16 @@ def test_joined_batches_have_every_row(parts: int) -> None:
     assert len(joined) == len(rows)
     for name in ("x", "y", "v", "w", "mask"):
         assert torch.equal(getattr(joined, name), getattr(z[rows], name))
+
+
+def test_rows_with_any_neighbour_come_first() -> None:
+    """One is enough, however many the other classes have."""
+    samples = blobs()
+    z = overloaded(samples, samples.x, [0, 1, 3], [1, 1, 1])
+    (batch,) = z.__getitems__(list(range(len(z))))
+    k = torch.tensor([0, 1, 3])[batch.y]
+    assert len(batch.v) == int((samples.y > 0).sum())
+    assert (k[: len(batch.v)] > 0).all()
+    assert (k[len(batch.v) :] == 0).all()
+    assert torch.equal(batch.mask.sum(1), k[: len(batch.v)])
+    assert torch.equal(z.has_neighbours, samples.y[z.anchor] > 0)
