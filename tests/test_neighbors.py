@@ -9,7 +9,8 @@ from torch import Tensor
 
 import paper_loops as paper
 from deep_oversampling import InputError
-from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
+from deep_oversampling.nearest import padded
+from deep_oversampling.overloading import Neighborhoods, _batches, _Span, in_class_neighbors
 from strategies import Problem, problems
 from toy import blobs, generator
 
@@ -162,3 +163,18 @@ def test_a_class_as_large_as_the_limit_is_searched_exactly(monkeypatch: pytest.M
     for limit in (20, 19, 12, 11):
         in_class_neighbors(samples.x, samples.y, torch.tensor([2, 2, 2]), approximate_above=limit)
     assert searched == [20, 20, 20, 12]
+
+
+@pytest.mark.parametrize("limit", [1, 5_000, 20_000, 10**9])
+def test_classes_are_searched_together_as_far_as_they_fit(limit: int) -> None:
+    sizes = [40, 3, 17, 20, 33, 9, 10, 80, 5, 6]
+    found = list(_batches([_Span(i, size, 1) for i, size in enumerate(sizes)], limit))
+    assert sorted(one.size for batch in found for one in batch) == sorted(sizes)
+    for batch, after in zip(found, [*found[1:], []], strict=True):
+        most = padded(batch[0].size)
+        assert batch[0].size == max(one.size for one in batch)
+        assert all(2 * one.size >= most for one in batch)  # similar in size
+        assert len(batch) == 1 or 4 * len(batch) * most**2 <= limit
+        if after:  # the next one would have been too many, or too small
+            full = 4 * (len(batch) + 1) * most**2 > limit
+            assert full or 2 * after[0].size < most

@@ -234,3 +234,9 @@ def test_five_neighbours_unless_told_otherwise() -> None:
     counts = torch.tensor([100, 5])
     plans = (Plan.for_minority(counts, [1]), Plan.automatic(counts), Plan.uniform(2))
     assert [int(plan.k.max()) for plan in plans] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("k", [-1, 2.5, "auto"])
+def test_uniform_says_what_k_must_be(k: object) -> None:
+    with pytest.raises(InputError, match=f"k must be a whole number ≥ 0, found {k!r}"):
+        Plan.uniform(3, k=k)
