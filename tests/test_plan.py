@@ -238,5 +238,16 @@ def test_five_neighbours_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("k", [-1, 2.5, "auto"])
 def test_uniform_says_what_k_must_be(k: object) -> None:
-    with pytest.raises(InputError, match=f"k must be a whole number ≥ 0, found {k!r}"):
+    with pytest.raises(InputError, match=f"k must be a whole number ≥ 0, found {k!r}") as caught:
         Plan.uniform(3, k=k)
+    assert ("DOSClassifier takes 'auto'" in str(caught.value)) == isinstance(k, str)
+
+
+def test_a_rare_class_may_need_no_more_presentations() -> None:
+    """Less than half of the largest, but near the mean of the others."""
+    assert vectors(Plan.automatic(torch.tensor([100, 50, 50, 50, 49])))[1] == [1, 1, 1, 1, 1]
+
+
+def test_text_is_no_plan() -> None:
+    with pytest.raises(InputError, match="k must hold whole numbers: "):
+        Plan(k="ab", r=[1, 1])
