@@ -8,7 +8,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 import paper_loops as paper
-from deep_oversampling import InputError
+from deep_oversampling import InputError, Samples
 from deep_oversampling.nearest import padded
 from deep_oversampling.overloading import Neighborhoods, _batches, _Span, in_class_neighbors
 from strategies import Problem, problems
@@ -17,6 +17,10 @@ from toy import blobs, generator
 
 def search(v: Tensor, y: Tensor, k: list[int]) -> Neighborhoods:
     return in_class_neighbors(v, y, torch.tensor(k))
+
+
+def _of(samples: Samples) -> tuple[Tensor, Tensor]:
+    return samples.x, samples.y
 
 
 def distances(v: Tensor, found: Neighborhoods) -> Tensor:  # (m, K)
@@ -143,6 +147,8 @@ def test_more_neighbours_than_a_class_has_are_refused(k: list[int], j: int, m: i
     with pytest.raises(InputError, match=f"found k={k[j]} for class {j} with {m} sample"):
         search(samples.x, samples.y, k)
     search(samples.x, samples.y, [19, 11, 5])  # all there are
+    with pytest.raises(InputError, match=r"k=1 for class 1 with 1 sample"):
+        search(*_of(blobs((5, 1))), [0, 1])
 
 
 def test_memory_is_a_megabyte_at_least() -> None:
