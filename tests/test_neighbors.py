@@ -167,7 +167,7 @@ def test_a_class_as_large_as_the_limit_is_searched_exactly(monkeypatch: pytest.M
 
     monkeypatch.setattr("deep_oversampling.overloading.approximately_nearest", found)
     for limit in (20, 19, 12, 11):
-        in_class_neighbors(samples.x, samples.y, torch.tensor([2, 2, 2]), approximate_above=limit)
+        in_class_neighbors(samples.x, samples.y, torch.tensor([2, 3, 3]), approximate_above=limit)
     assert searched == [20, 20, 20, 12]
 
 

@@ -251,3 +251,13 @@ def test_a_rare_class_may_need_no_more_presentations() -> None:
 def test_text_is_no_plan() -> None:
     with pytest.raises(InputError, match="k must hold whole numbers: "):
         Plan(k="ab", r=[1, 1])
+
+
+def test_one_sample_is_a_class() -> None:
+    assert vectors(Plan.automatic(torch.tensor([10, 1]), k=3)) == ([0, 3], [1, 10])
+
+
+@pytest.mark.parametrize(("k", "r_times"), [(1, 1.5), (0, 2.0), (3, 3.5), (3, 0.5)])
+def test_r_is_between_one_and_k_times(k: int, r_times: float) -> None:
+    with pytest.raises(InputError, match=r"r_times must lie in \[1, k\]"):
+        Plan.automatic(torch.tensor([10, 1]), k, r_times=r_times)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..reading import MOST_WORDS, parse_json, read_plain
+from ..rivals import METHODS
 from ..rivals.trials import Trial, read_headers, read_trials
 from ..schema import Holds, is_number, is_text, is_whole, list_of, table, table_of
 from ..writing import write_whole
@@ -107,7 +108,10 @@ def _json(path: Path, holds: Holds) -> dict[str, Any]:
 
 
 def _is_rate(value: Any) -> bool:
-    return isinstance(value, list) and list(map(is_number, value)) == [False, True]
+    """The name of a method, and its learning rate."""
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    return is_text(value[0]) and value[0] in METHODS and is_number(value[1])
 
 
 _is_set = table(

@@ -72,7 +72,7 @@ def load_story(folder: Path | str) -> Story:
     try:
         story = _story(document, arrays)
         check_story(story)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _damaged(folder, error) from None
     return story
 
