@@ -27,7 +27,7 @@ TESTS = {
     "overloading": ("neighbors", "approximate"),
     "oversampling": ("oversampling", "own_loop", "objective"),
     "plan": ("plan",),
-    "pull": ("objective", "training", "algorithm"),
+    "pull": ("pull", "objective"),
     "objectives": ("objective", "loss_inside_dos", "own_loop"),
 }
 
