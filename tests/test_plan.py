@@ -261,3 +261,8 @@ def test_one_sample_is_a_class() -> None:
 def test_r_is_between_one_and_k_times(k: int, r_times: float) -> None:
     with pytest.raises(InputError, match=r"r_times must lie in \[1, k\]"):
         Plan.automatic(torch.tensor([10, 1]), k, r_times=r_times)
+
+
+def test_only_empty_classes_are_named() -> None:
+    with pytest.raises(InputError, match="found none of 2, 4; remove"):
+        Plan.automatic(torch.tensor([10, 1, 0, 2, 0]))
