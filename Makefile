@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow results docs linkcheck clean
+.PHONY: demo test test-slow fuzz golden mutants audit results docs linkcheck clean
+N ?= 100000
 
 demo: .venv/ready
 	$(BIN)/dos demo
@@ -16,6 +17,19 @@ test: .venv/ready
 
 test-slow: .venv/ready
 	$(BIN)/pytest -q -m slow
+
+fuzz: .venv/ready  # N damaged files for the readers
+	cd tests && ../$(BIN)/python -m fuzzing $(N)
+
+golden: .venv/ready  # the numbers that tests/test_golden.py holds on to, anew
+	$(BIN)/python tests/golden.py
+
+mutants: .venv/ready  # of the core files, against their tests; takes half an hour
+	$(BIN)/python tests/mutating.py
+
+audit: .venv/ready  # known vulnerabilities of what the tests run with; needs the network
+	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --no-deps --disable-pip -r constraints.txt
 
 results: .venv/ready  # the page, from the trials that are stored
 	$(BIN)/dos reproduce --render --out results --page docs/results.md

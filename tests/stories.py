@@ -108,6 +108,8 @@ def nasty_story() -> Story:
         classes=NASTY,
         facts={name: name for name in NASTY},
         moments=tuple(Moment(name, made.moments[0].points) for name in NASTY),
-        over_sampled=tuple(OverSampled(j, None, NASTY[j], 1.0, ()) for j in range(n)),
+        over_sampled=tuple(
+            OverSampled(j, None, NASTY[j], 0.5, ((None, f"{NASTY[j]}'s", 0.5),)) for j in range(n)
+        ),
         mistakes={"dos": tuple(Mistake(j, 0, 0.5, None, NASTY[j]) for j in range(n))},
     )

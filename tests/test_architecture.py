@@ -19,6 +19,8 @@ PROJECT = PACKAGE.parents[1]
 # folder is one room; the package itself, "", stands where its __init__ gathers what users call.
 ORDER = [
     "errors",
+    "reading",
+    "schema",
     "writing",
     "durable",
     "locking",
@@ -92,7 +94,7 @@ MAY_IMPORT = {
     "calibration": {"errors"},
     "logistic": {"errors"},
     # not that classes are treated differently
-    "data": {"errors", "samples", "seeding", "views", "augmentation"},
+    "data": {"errors", "reading", "schema", "samples", "seeding", "views", "augmentation"},
 }
 
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -199,7 +199,9 @@ def damaged(made: Path, tmp_path: Path, **changes: object) -> Path:
         ({"k": [1, 2]}, "found 3 classes, 2 of k"),
         ({"input_dtype": "load"}, "found input_dtype = 'load'"),
         ({"model": "alexnet"}, "model must be auto or one of"),
-        ({"classes": ["a", "b"], "k": [0, 1], "r": [1, 1]}, "weights of this architecture"),
+        ({"k": [0, 1, 1], "counts": {"train": [1, 2]}}, "counts to train and validate on"),
+        ({"input_shape": [3, 10**6, 10**6]}, "at most 268,435,456 values"),
+        ({"input_shape": [3, 8000, 8000]}, "weights of this architecture"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -234,6 +236,7 @@ def test_code_that_a_run_names_is_not_run_unasked(made: Path, tmp_path: Path) ->
         ("predict", "run", "a.png"),
         ("export", "run"),
         ("evaluate", "run", "digits"),
+        ("train", "--config", "run/config.toml", "--out", "again"),
     ):
         said = refused(*arguments)
         assert "name it again, if you trust it: --model mine.py:make" in said

@@ -8,13 +8,19 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 import paper_loops as paper
-from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
+from deep_oversampling import InputError, Samples
+from deep_oversampling.nearest import padded
+from deep_oversampling.overloading import Neighborhoods, _batches, _Span, in_class_neighbors
 from strategies import Problem, problems
 from toy import blobs, generator
 
 
 def search(v: Tensor, y: Tensor, k: list[int]) -> Neighborhoods:
     return in_class_neighbors(v, y, torch.tensor(k))
+
+
+def _of(samples: Samples) -> tuple[Tensor, Tensor]:
+    return samples.x, samples.y
 
 
 def distances(v: Tensor, found: Neighborhoods) -> Tensor:  # (m, K)
@@ -131,3 +137,50 @@ def test_distances_are_those_of_scikit_learn_with_ties(problem: Problem) -> None
     v, y, k = problem.v, problem.y, problem.k
     ours = distances(v, search(v, y, k)).numpy()
     np.testing.assert_allclose(ours, by_sklearn(v, y, k), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("k", "j", "m"), [([20, 0, 0], 0, 20), ([0, 0, 6], 2, 6), ([19, 12, 0], 1, 12)]
+)
+def test_more_neighbours_than_a_class_has_are_refused(k: list[int], j: int, m: int) -> None:
+    samples = blobs()  # 20, 12 and 6
+    with pytest.raises(InputError, match=f"found k={k[j]} for class {j} with {m} sample"):
+        search(samples.x, samples.y, k)
+    search(samples.x, samples.y, [19, 11, 5])  # all there are
+    with pytest.raises(InputError, match=r"k=1 for class 1 with 1 sample"):
+        search(*_of(blobs((5, 1))), [0, 1])
+
+
+def test_memory_is_a_megabyte_at_least() -> None:
+    samples = blobs()
+    with pytest.raises(InputError, match="at least 1 MiB, found 0"):
+        in_class_neighbors(samples.x, samples.y, torch.tensor([1, 1, 1]), memory=0)
+    in_class_neighbors(samples.x, samples.y, torch.tensor([1, 1, 1]), memory=1)
+
+
+def test_a_class_as_large_as_the_limit_is_searched_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples, searched = blobs(), []
+
+    def found(v: Tensor, k: int) -> Tensor:
+        searched.append(len(v))
+        return torch.zeros(len(v), k, dtype=torch.long)
+
+    monkeypatch.setattr("deep_oversampling.overloading.approximately_nearest", found)
+    for limit in (20, 19, 12, 11):
+        in_class_neighbors(samples.x, samples.y, torch.tensor([2, 3, 3]), approximate_above=limit)
+    assert searched == [20, 20, 20, 12]
+
+
+@pytest.mark.parametrize("limit", [1, 5_000, 20_000, 10**9])
+def test_classes_are_searched_together_as_far_as_they_fit(limit: int) -> None:
+    sizes = [40, 3, 17, 20, 33, 9, 10, 80, 5, 6]
+    found = list(_batches([_Span(i, size, 1) for i, size in enumerate(sizes)], limit))
+    assert sorted(one.size for batch in found for one in batch) == sorted(sizes)
+    for batch, after in zip(found, [*found[1:], []], strict=True):
+        most = padded(batch[0].size)
+        assert batch[0].size == max(one.size for one in batch)
+        assert all(2 * one.size >= most for one in batch)  # similar in size
+        assert len(batch) == 1 or 4 * len(batch) * most**2 <= limit
+        if after:  # the next one would have been too many, or too small
+            full = 4 * (len(batch) + 1) * most**2 > limit
+            assert full or 2 * after[0].size < most

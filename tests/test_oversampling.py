@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import paper_loops as paper
 from deep_oversampling import TrainingError
-from deep_oversampling.oversampling import sample_simplex, total_variance
+from deep_oversampling.oversampling import MicroClusters, sample_simplex, total_variance
 from strategies import Problem, problems
 from toy import blobs, generator, overloaded
 
@@ -104,3 +104,27 @@ def test_total_variance_is_the_mean_squared_distance_from_the_mean(problem: Prob
 def test_collapsed_embeddings_are_named(value: float, m: int) -> None:
     with pytest.raises(TrainingError, match=f"must differ between samples, found all {m} alike"):
         total_variance(torch.full((m, 3), value))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_joined_batches_have_every_row(parts: int) -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [2, 2, 2], [1, 1, 2])
+    rows = torch.arange(4 * parts)
+    joined = MicroClusters.joined([z[some] for some in rows.split(4)])
+    assert len(joined) == len(rows)
+    for name in ("x", "y", "v", "w", "mask"):
+        assert torch.equal(getattr(joined, name), getattr(z[rows], name))
+
+
+def test_rows_with_any_neighbour_come_first() -> None:
+    """One is enough, however many the other classes have."""
+    samples = blobs()
+    z = overloaded(samples, samples.x, [0, 1, 3], [1, 1, 1])
+    (batch,) = z.__getitems__(list(range(len(z))))
+    k = torch.tensor([0, 1, 3])[batch.y]
+    assert len(batch.v) == int((samples.y > 0).sum())
+    assert (k[: len(batch.v)] > 0).all()
+    assert (k[len(batch.v) :] == 0).all()
+    assert torch.equal(batch.mask.sum(1), k[: len(batch.v)])
+    assert torch.equal(z.has_neighbours, samples.y[z.anchor] > 0)

@@ -220,3 +220,49 @@ def test_one_class_is_no_classification(counts: list) -> None:
 def test_plan_must_be_for_the_classes_of_the_data() -> None:
     with pytest.raises(InputError, match="a plan for 3 classes and data of 2"):
         Plan.uniform(3).fitted_to(torch.tensor([9, 9]))
+
+
+@pytest.mark.parametrize(
+    ("k", "r", "favoured"),
+    [([0, 5], [1, 1], [0, 1]), ([3, 3], [2, 1], [1, 0]), ([0, 5, 0], [4, 1, 1], [1, 1, 0])],
+)
+def test_more_of_either_is_a_favour(k: list[int], r: list[int], favoured: list[int]) -> None:
+    assert Plan(k, r).minority.tolist() == [bool(one) for one in favoured]
+
+
+def test_five_neighbours_unless_told_otherwise() -> None:
+    counts = torch.tensor([100, 5])
+    plans = (Plan.for_minority(counts, [1]), Plan.automatic(counts), Plan.uniform(2))
+    assert [int(plan.k.max()) for plan in plans] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("k", [-1, 2.5, "auto"])
+def test_uniform_says_what_k_must_be(k: object) -> None:
+    with pytest.raises(InputError, match=f"k must be a whole number ≥ 0, found {k!r}") as caught:
+        Plan.uniform(3, k=k)
+    assert ("DOSClassifier takes 'auto'" in str(caught.value)) == isinstance(k, str)
+
+
+def test_a_rare_class_may_need_no_more_presentations() -> None:
+    """Less than half of the largest, but near the mean of the others."""
+    assert vectors(Plan.automatic(torch.tensor([100, 50, 50, 50, 49])))[1] == [1, 1, 1, 1, 1]
+
+
+def test_text_is_no_plan() -> None:
+    with pytest.raises(InputError, match="k must hold whole numbers: "):
+        Plan(k="ab", r=[1, 1])
+
+
+def test_one_sample_is_a_class() -> None:
+    assert vectors(Plan.automatic(torch.tensor([10, 1]), k=3)) == ([0, 3], [1, 10])
+
+
+@pytest.mark.parametrize(("k", "r_times"), [(1, 1.5), (0, 2.0), (3, 3.5), (3, 0.5)])
+def test_r_is_between_one_and_k_times(k: int, r_times: float) -> None:
+    with pytest.raises(InputError, match=r"r_times must lie in \[1, k\]"):
+        Plan.automatic(torch.tensor([10, 1]), k, r_times=r_times)
+
+
+def test_only_empty_classes_are_named() -> None:
+    with pytest.raises(InputError, match="found none of 2, 4; remove"):
+        Plan.automatic(torch.tensor([10, 1, 0, 2, 0]))

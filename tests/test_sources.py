@@ -191,7 +191,7 @@ def test_svhn_is_decoded_once_and_again_when_the_file_changes(
     cache = tmp_path / "cache"
     first = load_svhn(svhn(tmp_path), cache)
     with monkeypatch.context() as patch:
-        patch.setattr("scipy.io.loadmat", None)
+        patch.setattr("deep_oversampling.data.official.svhn.read_arrays", None)
         again = load_svhn(tmp_path, cache)
     assert torch.equal(first.train.y, again.train.y)
     changed = load_svhn(svhn(tmp_path, X=svhn_x(1), y=np.array([[2]])), cache)

@@ -256,3 +256,27 @@ def test_trainings_that_were_lost_count_and_are_counted() -> None:
     assert row.trials == 2
     assert row.lost == "1 of 2 trials: NaN"
     assert row.left_out == ""
+
+
+def test_the_first_trials_had_no_fingerprint(path: Path) -> None:
+    """And lines of before there were schedules: what came later has a value that stands for it."""
+    written(path, trial())
+    line = json.loads(path.read_text())
+    for name in ("contents", "plan", "schedule", "rates"):
+        line["setting"].pop(name)
+    path.write_text(json.dumps(line) + "\n")
+    (found,) = read_trials(path)
+    assert found == trial(setting=replace(SETTING, contents=""))
+    with pytest.raises(InputError, match="contents '' instead of 'c0ffee'"):
+        read_trials(path, SETTING)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed", "0"), ("samples", [1, None]), ("measures", {"f1": ["0.5"]}), ("seconds", "1")],
+)
+def test_values_of_another_type_are_refused(path: Path, name: str, value: object) -> None:
+    written(path, trial())
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}) + "\n")
+    with pytest.raises(InputError, match="in line 1: a value is of another type"):
+        read_trials(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -10,9 +12,10 @@ from torch import Tensor
 
 from .errors import InputError
 from .network import Network
+from .reading import plain_size
 from .writing import write_whole
 
-__all__ = ["load_weights", "read_weights", "save_weights", "start_from"]
+__all__ = ["check_weights", "load_weights", "read_weights", "save_weights", "start_from"]
 
 
 def save_weights(network: Network, path: Path | str) -> None:
@@ -24,8 +27,14 @@ def save_weights(network: Network, path: Path | str) -> None:
 
 def load_weights(network: Network, path: Path | str) -> None:
     """Fill a network of the same architecture with the weights in ``path``."""
-    path = Path(path)
-    weights, own = read_weights(path), network.state_dict()
+    weights = read_weights(path)
+    check_weights(network, weights, path)
+    network.load_state_dict(weights)
+
+
+def check_weights(network: Network, weights: Mapping[str, Tensor], path: Path | str) -> None:
+    """Refuse those of another architecture; the network may be one without memory, on "meta"."""
+    own = network.state_dict()
     missing = sorted(own.keys() - weights.keys())
     unknown = sorted(weights.keys() - own.keys())
     other = sorted(n for n in own.keys() & weights.keys() if own[n].shape != weights[n].shape)
@@ -34,7 +43,6 @@ def load_weights(network: Network, path: Path | str) -> None:
             f"{path} must hold the weights of this architecture; missing: {missing}, "
             f"unknown: {unknown}, of another shape: {other}"
         )
-    network.load_state_dict(weights)
 
 
 def start_from(network: Network, path: Path | str) -> list[str]:
@@ -71,6 +79,7 @@ def start_from(network: Network, path: Path | str) -> list[str]:
 def read_weights(path: Path | str) -> dict[str, Tensor]:
     """The tensors of a safetensors file by their names."""
     try:
+        plain_size(path, sys.maxsize)  # it is mapped, and read as far as its header is true
         weights: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} must be a safetensors file with weights: {error}") from None

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import sys
 from pathlib import Path
+
+from .reading import read_plain
 
 __all__ = ["read_checked", "write_checked"]
 
@@ -30,7 +33,7 @@ def write_checked(path: Path, content: bytes) -> None:
 
 def read_checked(path: Path) -> bytes | None:
     """None where it is torn or was changed."""
-    data = path.read_bytes()
+    data = read_plain(path, sys.maxsize)
     content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
     return content if _checksum(content) == checksum else None
 

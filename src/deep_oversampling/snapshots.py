@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .errors import InputError
 from .history import History
+from .schema import is_history, is_real, is_text, is_whole, or_none, table, table_of
 from .training import Halfway
 
 __all__ = ["Snapshot", "pack", "unpack"]
@@ -67,6 +68,8 @@ def unpack(content: bytes, path: Path) -> tuple[Snapshot, dict[str, Any]]:
     try:
         size = int.from_bytes(content[:8], "little")
         about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["about"])
+        if not _is_about(about):
+            raise ValueError("values are missing, or of another type than they must be")
         if about["version"] > _VERSION:
             raise InputError(
                 f"{path} must be a checkpoint that this release can read, found version "
@@ -75,8 +78,18 @@ def unpack(content: bytes, path: Path) -> tuple[Snapshot, dict[str, Any]]:
         return _snapshot(about, load(content)), about["settings"]
     except InputError:
         raise
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} must be a checkpoint of a training, found: {error!r}") from None
+
+
+_is_about = table(
+    **dict.fromkeys(("version", "rounds"), is_whole),
+    step=or_none(is_whole),
+    settings=lambda value: isinstance(value, dict),
+    begun=is_text,
+    numbers=table_of(is_real),
+    history=is_history,
+)
 
 
 def _snapshot(about: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
@@ -96,5 +109,5 @@ def _snapshot(about: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
         halfway,
         parts.get("start"),
         parts.get("best", {}),
-        about.get("begun", ""),
+        about["begun"],
     )

@@ -15,7 +15,7 @@ from .network import Network
 from .residual import resnet18
 from .seeding import isolated, streams
 
-__all__ = ["MODELS", "choose_model", "is_own_code", "make_network"]
+__all__ = ["MODELS", "choose_model", "is_own_code", "is_trusted", "make_network"]
 
 MODELS = ("lenet", "mlp", "resnet18", "resnet32", "timm:NAME", "FILE.py:FACTORY")
 _LARGE = 64  # pixels, from which on a LeNet sees too little at a time
@@ -35,6 +35,15 @@ def choose_model(shape: tuple[int, ...]) -> str:
 def is_own_code(model: str) -> bool:
     """Whether the name says FILE.py:FACTORY, so that making the network runs that file."""
     return model.rpartition(":")[0].endswith(".py")
+
+
+def is_trusted(model: str) -> bool:
+    """Whether making the network neither runs a file nor asks a server: timm:hf-hub:… does.
+
+    >>> is_trusted("timm:resnet18"), is_trusted("timm:hf-hub:a/b"), is_trusted("mine.py:make")
+    (True, False, False)
+    """
+    return not is_own_code(model) and ":" not in model.removeprefix("timm:")
 
 
 def make_network(

@@ -138,12 +138,15 @@ def _train(
 ) -> int:
     from ..data.load import NAMES
     from ..runs import Settings, prepare, read_settings
+    from ..runs.settings import check_trusted
     from ..runs.unfinished import begin, candidates_in
     from .loading import load_shown
     from .threads import suit_threads
     from .train_tables import print_task
 
     options = read_settings(config) if config else {}
+    if given["model"] is None:
+        check_trusted(options, config)
     options |= {name: value for name, value in given.items() if value is not None}
     if "data" not in options:
         raise typer.BadParameter("name the data, or a file of options that does (--config)")
@@ -175,10 +178,12 @@ def _finish(task: Task, unfinished: Unfinished, signals: Signals, *, held_out: b
     from ..runs.record import make_record
     from ..runs.telling import tell
     from ..runs.training import FINISHED
+    from ..zoo import is_trusted
     from .train_tables import Live, print_measures
 
     folder = unfinished.run
-    go_on = f"to go on: dos train --config {_quoted(folder / CONFIG)} --out {_quoted(folder)}"
+    own = "" if is_trusted(task.settings.model) else f" --model {_quoted(task.settings.model)}"
+    go_on = f"to go on: dos train --config {_quoted(folder / CONFIG)} --out {_quoted(folder)}{own}"
     with Live(task) as live, signals.asking(unfinished.stop):
         outcome = train_task(task, live.on_round, unfinished=unfinished, on_found=live.on_found)
     if outcome is None:
@@ -208,7 +213,7 @@ def _finish(task: Task, unfinished: Unfinished, signals: Signals, *, held_out: b
     return 1 if outcome.error else 0
 
 
-def _quoted(path: Path) -> str:
+def _quoted(path: Path | str) -> str:
     return shlex.quote(str(path))
 
 

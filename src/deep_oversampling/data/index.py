@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -17,7 +16,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..reading import MOST_WORDS, Migrations, migrated, parse_json, read_plain
 from ..samples import Samples
+from ..schema import Holds, is_text, is_whole, list_of
 from ..seeding import streams
 from ..views import View, chunks
 from .imbalance import ImbalanceProtocol, draw, parse_protocol
@@ -25,6 +26,7 @@ from .imbalance import ImbalanceProtocol, draw, parse_protocol
 __all__ = ["Record", "Subset", "fingerprint", "imbalanced", "load_index", "save_index"]
 
 _FORMAT, _VERSION = "deep_oversampling index", 1
+_MIGRATIONS: Migrations = {}  # no other version was ever written
 
 
 @dataclass(frozen=True)
@@ -167,17 +169,19 @@ def load_index(path: Path | str, samples: Samples) -> Subset:
 
 def _read(path: Path) -> Record:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(read_plain(path, MOST_WORDS))
     except OSError as error:
         raise InputError(f"{path} must be a readable index file: {error}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _not_an_index(path, f"no JSON: {error}") from None
     if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
         raise _not_an_index(path, f"no {_FORMAT!r} as its format")
-    if (version := content.pop("version", None)) != _VERSION:
+    version = content.pop("version", None)
+    content = migrated(content, version, _VERSION, _MIGRATIONS)
+    if content is None:
         raise InputError(
-            f"{path} must be an index of version {_VERSION}, found version {version!r}; use the "
-            "release of deep_oversampling that wrote it"
+            f"{path} must be an index of version {_VERSION}, found version {version!r:.80}; use "
+            "the release of deep_oversampling that wrote it"
         )
     names = {field.name for field in fields(Record)}
     if missing := sorted(names - content.keys()):
@@ -186,26 +190,18 @@ def _read(path: Path) -> Record:
         raise _not_an_index(path, f"unknown fields {', '.join(map(repr, unknown))}")
     for name, (holds, must) in _TYPES.items():
         if not holds(content[name]):
-            raise _not_an_index(path, f"{name} = {content[name]!r} where there must be {must}")
+            raise _not_an_index(path, f"{name} = {content[name]!r:.80} where there must be {must}")
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content.items()}
     return Record(**values)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is int  # True is no number
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _are_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_number(v) and v >= 0 for v in value)
+    return list_of(is_whole)(value) and min(value, default=0) >= 0
 
 
-_TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("source", "fingerprint", "protocol", "rows", "torch"), (_is_text, "text")),
-    **dict.fromkeys(("seed", "kept"), (_is_number, "a whole number")),
+_TYPES: dict[str, tuple[Holds, str]] = {
+    **dict.fromkeys(("source", "fingerprint", "protocol", "rows", "torch"), (is_text, "text")),
+    **dict.fromkeys(("seed", "kept"), (is_whole, "a whole number")),
     **dict.fromkeys(("before", "after"), (_are_counts, "a list of counts")),
 }
 

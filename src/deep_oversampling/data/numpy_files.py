@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
+import sys
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..reading import plain_size
 from ..samples import Samples, as_tensor
 from ..views import View
 from .pictures.listing import SPLIT_OF
@@ -20,6 +25,14 @@ from .splits import Splits
 __all__ = ["channels_last", "holds_arrays", "load_numpy"]
 
 log = logging.getLogger(__name__)
+
+# what zipfile, zlib and numpy raise at broken files: RuntimeError at those with a password
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, EOFError, OverflowError, RuntimeError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+_BOMB_BYTES, _BOMB_TIMES = 1 << 30, 200  # an archive of so much that is packed so small
+_MOST_LABELS = 1 << 30  # bytes of y, which is read whole
 
 
 def load_numpy(path: Path | str) -> Splits:
@@ -80,27 +93,80 @@ def _place(name: str) -> tuple[str, str] | None:
 
 def _from_npz(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        plain_size(path, sys.maxsize)
+        with zipfile.ZipFile(path) as archive:
+            members = [one for one in archive.infolist() if one.filename.endswith(".npy")]
+            _check_promises(archive, members)
+            return {one.filename.removesuffix(".npy"): _array(archive, one) for one in members}
+    except MemoryError as error:
+        raise InputError(
+            f"{path} must fit into memory: {error}; store its arrays as .npy files, which are read "
+            "where they are"
+        ) from None
+    except _UNREADABLE as error:
         raise InputError(f"{path} must be a readable .npz file of plain arrays: {error}") from None
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(member) as content:
+        array: NDArray[Any] = npy.read_array(content, allow_pickle=False)
+    return array
+
+
+def _check_promises(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> None:
+    """What every array says that it holds must be there, before memory is taken for it."""
+    whole = sum(member.file_size for member in members)
+    packed = sum(member.compress_size for member in members)
+    if whole > _BOMB_BYTES and whole > _BOMB_TIMES * packed:
+        raise ValueError(f"{packed:,} bytes unpack to {whole:,}, which no real data does")
+    for member in members:
+        with archive.open(member) as content:
+            shape, dtype = _head(content)
+            if dtype.hasobject:
+                raise ValueError("Object arrays cannot be loaded, as that may run code")
+            promised, there = math.prod(shape) * dtype.itemsize, member.file_size - content.tell()
+        if promised != there:
+            raise ValueError(
+                f"{member.filename} must have {promised:,} bytes for {shape} of {dtype}, found "
+                f"{there:,}"
+            )
+
+
+def _head(content: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = npy.read_magic(content)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(content)
+    return shape, dtype
 
 
 def _from_npy(path: Path) -> NDArray[Any]:
     try:
+        plain_size(path, sys.maxsize)
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{path} must be a readable .npy file of a plain array: {error}") from None
     return array
 
 
 def _checked_labels(path: Path, y: NDArray[Any]) -> NDArray[Any]:
+    if y.nbytes > _MOST_LABELS:
+        raise InputError(f"{path}: y must be 1 GiB at most, found {y.nbytes:,} bytes")
     if y.ndim != 1 or y.dtype.kind not in "iubSU":
         raise InputError(
             f"{path}: y must hold one label per sample, numbers or text, found shape {y.shape} "
             f"of {y.dtype}"
         )
+    if y.dtype.kind == "U" and not _is_unicode(y):
+        raise InputError(f"{path}: y must hold text, found numbers that are no characters")
     return np.char.decode(y, "utf-8", "replace") if y.dtype.kind == "S" else np.asarray(y)
+
+
+def _is_unicode(y: NDArray[Any]) -> bool:
+    """Python has no text of characters beyond the last, nor numpy a check."""
+    codes = np.dtype(np.uint32).newbyteorder(y.dtype.byteorder)
+    return not y.dtype.itemsize or bool(
+        np.ascontiguousarray(y).view(codes).max(initial=0) <= sys.maxunicode
+    )
 
 
 def _images(x: NDArray[Any]) -> View:

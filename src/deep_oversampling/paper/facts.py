@@ -95,7 +95,7 @@ def datasets(stored: Stored, cells: CellMaker) -> list[str]:
 def _learning_rates(sets: dict[str, dict[str, Any]]) -> list[str]:
     """Which the paper does not print."""
     used = {
-        f"{set_title(name)}, {_KINDS[kind]}": rates
+        f"{set_title(name)}, {_KINDS.get(kind, kind)}": rates
         for name, facts in sets.items()
         for kind, rates in facts["rates"].items()
     }

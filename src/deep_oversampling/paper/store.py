@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..reading import MOST_WORDS, parse_json, read_plain
+from ..rivals import METHODS
 from ..rivals.trials import Trial, read_headers, read_trials
+from ..schema import Holds, is_number, is_text, is_whole, list_of, table, table_of
 from ..writing import write_whole
 from .experiments import TABLES, Experiment
 
@@ -67,7 +70,7 @@ def read_stored(out: Path) -> Stored:
         {name: read_trials(path) for name, path in paths.items()},
         {name: read_headers(path) for name, path in paths.items()},
         read_datasets(out),
-        {path.stem: _json(path) for path in sorted(figures_folder(out).glob("*.json"))},
+        {path.stem: _json(path, _is_look) for path in sorted(figures_folder(out).glob("*.json"))},
     )
 
 
@@ -84,22 +87,48 @@ def check_results(out: Path) -> None:
 def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
     """What the sets are and how they are used, by name."""
     path = datasets_file(out)
-    return _json(path) if path.exists() else {}
+    return _json(path, table_of(_is_set)) if path.exists() else {}
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     write_whole({path: (json.dumps(content) + "\n").encode()})
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path, holds: Holds) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = parse_json(read_plain(path, MOST_WORDS).decode())
+        if not holds(content):
+            raise ValueError("values are missing, or of another type than they must be")
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path} must be a file that dos reproduce wrote, found: {error}; delete it, and "
             "dos reproduce writes it again"
         ) from None
     return content
+
+
+def _are_rates(value: Any) -> bool:
+    """Of methods, by name."""
+    return table_of(is_number)(value) and value.keys() <= METHODS.keys()
+
+
+_is_set = table(
+    **dict.fromkeys(("found", "layers"), is_text),
+    **dict.fromkeys(("classes", "train", "test", "batch_size", "rounds"), is_whole),
+    shape=list_of(is_whole),
+    rates=table_of(_are_rates),
+)
+_are_points = list_of(lambda point: list_of(is_number)(point) and len(point) == 2)
+_is_look = table(
+    setting=table(data=is_text, imbalance=is_text, rounds=is_whole),
+    **dict.fromkeys(("minority", "labels"), list_of(is_whole)),
+    methods=table_of(
+        table(
+            within=list_of(is_number),
+            **dict.fromkeys(("curve", "before", "after"), _are_points),
+        )
+    ),
+)
 
 
 def copy_printed(out: Path) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..schema import is_history
+from ..writing import jsonable
 from .story import Story
 
 __all__ = ["METHODS", "check_story"]
 
 METHODS = ("plain", "dos")  # as they stand beside each other
 _ROUNDING = 1e-3  # of half precision
-_ROUND, _SPREAD = {"task", "classifier_loss", "embedding_loss"}, {"within", "between"}
 
 
 def check_story(story: Story) -> None:
@@ -38,19 +40,11 @@ def check_story(story: Story) -> None:
     for name in ("histories", "mistakes"):
         _methods(name, getattr(story, name))
     for method, history in story.histories.items():
-        fits = isinstance(history, dict) and _is_history(history)
-        _must(fits, "a history must be History.to_dict()", f"another thing for {method}")
-
-
-def _is_history(history: dict[str, Any]) -> bool:
-    rounds, spreads = history.get("rounds"), history.get("spreads")
-    if not isinstance(rounds, list) or not isinstance(spreads, list):
-        return False
-    return all(
-        isinstance(one, dict) and wanted <= one.keys()
-        for found, wanted in ((rounds, _ROUND), (spreads, _SPREAD))
-        for one in found
-    )
+        _must(
+            is_history(jsonable(history)),
+            "a history must be History.to_dict()",
+            f"another thing for {method}",
+        )
 
 
 def _check_probabilities(story: Story, t: int, n: int) -> None:
@@ -77,13 +71,16 @@ def _check_moments(story: Story, n: int) -> None:
 
 def _check_pictures(story: Story, n: int) -> None:
     for one in story.over_sampled:
-        _classes("labels of over_sampled", np.asarray([one.label]), n)
+        _label("over_sampled", one.label, n)
         for image, name, weight in ((one.image, one.name, one.weight), *one.neighbours):
             _picture(image, name)
             _must(0 <= weight <= 1 + _ROUNDING, "a weight must be between 0 and 1", weight)
     for mistakes in story.mistakes.values():
         for mistake in mistakes:
-            _classes("labels of mistakes", np.asarray([mistake.label, mistake.predicted]), n)
+            for label in (mistake.label, mistake.predicted):
+                _label("mistakes", label, n)
+            p = mistake.probability
+            _must(0 <= p <= 1 + _ROUNDING, "a probability must be between 0 and 1", p)
             _picture(mistake.image, mistake.name)
 
 
@@ -94,6 +91,11 @@ def _picture(image: Any, name: Any) -> None:
         fits = fits and (image.ndim == 2 or (image.ndim == 3 and image.shape[2] == 3))
         found = f"{image.dtype} of shape {image.shape}"
         _must(fits, "a picture must be uint8, (h, w) or (h, w, 3)", found)
+
+
+def _label(name: str, label: Any, n: int) -> None:
+    _must(isinstance(label, Integral), f"labels of {name} must be whole numbers", label)
+    _must(0 <= label < n, f"labels of {name} must be classes, 0 to {n - 1}", label)
 
 
 def _classes(name: str, values: Any, n: int) -> None:

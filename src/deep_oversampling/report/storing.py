@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from ..errors import InputError
+from ..reading import MOST_WORDS, Migrations, migrated, parse_json, read_plain
 from ..writing import jsonable, write_whole
 from .checks import check_story
 from .story import Mistake, Moment, OverSampled, Story
@@ -21,6 +22,8 @@ __all__ = ["load_story", "save_story"]
 
 _FORMAT = "deep-oversampling story"
 _VERSION = 1
+_MIGRATIONS: Migrations = {}  # no other version was ever written
+_MOST_NUMBERS = 1 << 30  # bytes
 _ARRAYS = {"counts": np.int64, "presented": np.int64, "k": np.int64, "labels": np.int64}
 _WORDS, _NUMBERS = "story.json", "story.safetensors"
 
@@ -69,34 +72,35 @@ def load_story(folder: Path | str) -> Story:
     try:
         story = _story(document, arrays)
         check_story(story)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _damaged(folder, error) from None
     return story
 
 
 def _read_words(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(read_plain(path, MOST_WORDS))
     except OSError as error:
         raise InputError(
             f"{path} must be a story that can be read: {error}; name the folder of a run"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _damaged(path, error) from None
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise InputError(f"{path} must be a story, found another JSON file; name a run's folder")
-    version = document.get("version")
-    if not isinstance(version, int) or version > _VERSION:
+    version = document.pop("version", None)
+    current = migrated(document, version, _VERSION, _MIGRATIONS)
+    if current is None:
         raise InputError(
-            f"{path} must be of version {_VERSION} or older, found {version}; a newer "
+            f"{path} must be of version {_VERSION} or older, found {version!r:.80}; a newer "
             "deep-oversampling wrote it, so update this one"
         )
-    return document
+    return current
 
 
 def _read_numbers(path: Path, checksum: Any) -> Arrays:
     try:
-        data = path.read_bytes()
+        data = read_plain(path, _MOST_NUMBERS)
         if hashlib.sha256(data).hexdigest() != checksum:
             raise _damaged(path, f"it is not the file that {_WORDS} was written with")
         arrays: Arrays = load(data)

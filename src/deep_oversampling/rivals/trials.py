@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..reading import MOST_WORDS, parse_json, read_lines
+from ..schema import is_number, is_text, is_whole, list_of, or_none, table, table_of
 
 __all__ = [
     "GROUPS",
@@ -161,17 +163,18 @@ def _lines(path: Path, on_broken: Callable[[int], None] | None = None) -> Iterat
     if not path.exists():
         return
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(read_lines(path, MOST_WORDS), 1):
+            try:
+                content = parse_json(line.decode())
+            except UnicodeDecodeError:
+                raise
+            except ValueError:
+                if on_broken:
+                    on_broken(number)
+                continue
+            yield number, content
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be a readable file of trials: {error}") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            content = json.loads(line)
-        except ValueError:
-            if on_broken:
-                on_broken(number)
-            continue
-        yield number, content
 
 
 def _is_header(content: Any) -> bool:
@@ -189,18 +192,36 @@ def check_writable(path: Path) -> None:
 
 def _trial(path: Path, number: int, values: Any) -> Trial:
     try:
-        setting = values["setting"]
+        setting = {"contents": "", **values["setting"]}  # the first trials had no fingerprint
         rates = tuple((name, rate) for name, rate in setting.get("rates", ()))
-        values["setting"] = Setting(**{**setting, "rates": rates}).of(values["method"])
-        values["measures"] = {name: tuple(column) for name, column in values["measures"].items()}
-        for name in ("minority", "samples"):
-            values[name] = tuple(values[name])
-        return Trial(**values)
+        lists = {name: tuple(values[name]) for name in ("minority", "samples")}
+        measures = {name: tuple(column) for name, column in values["measures"].items()}
+        own = Setting(**{**setting, "rates": rates}).of(values["method"])
+        made = Trial(**{**values, **lists, "measures": measures, "setting": own})
+        if not _is_trial({**values, "setting": setting}):
+            raise TypeError("a value is of another type than it must be")
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise InputError(
             f"{path} must hold trials as this release writes them, found in line {number}: "
             f"{error}; use the release that wrote it, or choose another folder (--out)"
         ) from None
+    return made
+
+
+_is_setting = table(
+    **dict.fromkeys(("data", "contents", "imbalance", "model"), is_text),
+    **dict.fromkeys(("k", "rounds", "batch_size"), is_whole),
+    **dict.fromkeys(("learning_rate", "test_share"), is_number),
+)
+_is_trial = table(
+    setting=_is_setting,
+    method=is_text,
+    **dict.fromkeys(("seed", "presented"), is_whole),
+    **dict.fromkeys(("minority", "samples"), list_of(is_whole)),
+    measures=table_of(list_of(or_none(is_number))),
+    seconds=is_number,
+    where=table_of(is_text),
+)
 
 
 def _difference(trial: Trial, setting: Setting) -> str:

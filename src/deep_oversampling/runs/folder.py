@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from ..checkpoint import load_weights, read_weights, save_weights
+from ..checkpoint import check_weights, load_weights, read_weights, save_weights
 from ..errors import InputError
 from ..network import Network, Normalize, pick_device
-from ..zoo import is_own_code, make_network
+from ..zoo import is_own_code, is_trusted, make_network
 from .places import BASELINE, CONFIG, MODEL, RECORD
 from .record import Record, read_record, write_record
 from .settings import Settings, read_settings
@@ -55,7 +56,7 @@ class Run:
     ) -> Network:
         """The trained network. A Python file is run only where ``model`` names it, here and now."""
         said = self.record.model
-        if is_own_code(said) and model is None:
+        if model is None and not is_trusted(said):
             raise InputError(
                 f"{self.folder} was trained with a model of your own, {said}, and no code that a "
                 "run names is run unasked; name it again, if you trust it: --model "
@@ -64,13 +65,15 @@ class Run:
         path = self.folder / (BASELINE if baseline else MODEL)
         weights = read_weights(path)
         named = ("normalize.mean", "normalize.std")
-        normalize = Normalize(*(weights[one] for one in named)) if named[0] in weights else None
-        network = make_network(
-            model or said,
-            tuple(self.record.input_shape),
-            len(self.record.classes),
-            normalize=normalize,
+        normalize = (
+            Normalize(*(weights[n] for n in named)) if weights.keys() >= set(named) else None
         )
+        shape, n = tuple(self.record.input_shape), len(self.record.classes)
+        make = partial(make_network, model or said, shape, n, normalize=normalize)
+        if not is_own_code(model or said):
+            with torch.device("meta"):  # takes no memory, however large a damaged record says
+                check_weights(make(), weights, path)
+        network = make()
         load_weights(network, path)
         network.to(pick_device(device))
         return network.eval()

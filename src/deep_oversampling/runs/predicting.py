@@ -11,16 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from ..data.pictures.folders import pictures_below
-from ..data.pictures.picture import Unreadable, read_picture
+from ..data.pictures.picture import MOST_BYTES, Unreadable, read_picture
 from ..data.pictures.workers import in_parallel, processors
 from ..data.splits import Skipped
 from ..errors import InputError
 from ..network import Network, embed, logits_of
+from ..reading import read_plain
 from .folder import Run
 
 __all__ = ["Predictions", "find_pictures", "predict_files"]
 
-_AT_ONCE = 256  # pictures in memory
+_AT_ONCE, _VALUES = 256, 1 << 26  # pictures in memory, and values of them all
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +60,13 @@ def predict_files(
             "and use dos evaluate"
         )
     channels, height, width = shape
+    at_once = max(1, min(_AT_ONCE, _VALUES // (channels * height * width)))
     network = run.network() if network is None else network
     temperature = 1.0 if raw else run.record.temperature
 
     def read(file: str) -> NDArray[np.uint8] | str:
         try:
-            return read_picture(Path(file).read_bytes(), height, width, grey=channels == 1)
+            return read_picture(read_plain(file, MOST_BYTES), height, width, grey=channels == 1)
         except (OSError, Unreadable) as error:
             return str(error.strerror if isinstance(error, OSError) else error)
 
@@ -87,7 +89,7 @@ def predict_files(
             continue
         files.append(file)
         batch.append(found)
-        if len(batch) == _AT_ONCE:
+        if len(batch) == at_once:
             flush()
     if batch:
         flush()

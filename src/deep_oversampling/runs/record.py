@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,19 @@ import torch
 from .. import __version__
 from ..data import fingerprint
 from ..errors import InputError
+from ..metrics import MEASURES
+from ..reading import MOST_WORDS, Migrations, migrated, parse_json, read_plain
+from ..schema import (
+    Holds,
+    is_history,
+    is_number,
+    is_text,
+    is_true_or_false,
+    is_whole,
+    list_of,
+    or_none,
+    table_of,
+)
 from ..writing import jsonable, write_whole
 from .preparing import Task
 from .training import Outcome
@@ -21,6 +34,8 @@ from .training import Outcome
 __all__ = ["Record", "make_record", "read_record", "write_record"]
 
 _FORMAT, _VERSION = "deep_oversampling run", 1
+_MIGRATIONS: Migrations = {}  # no other version was ever written
+_LARGEST = 2**28  # values of a sample; what a file says is not built before it is checked
 
 
 @dataclass(frozen=True)
@@ -86,21 +101,23 @@ def write_record(record: Record, path: Path) -> None:
 def read_record(path: Path) -> Record:
     """What must hold of each field is checked; a file of a later version is refused."""
     try:
-        content = json.loads(path.read_bytes().decode("utf-8", "surrogateescape"))
+        content = parse_json(read_plain(path, MOST_WORDS).decode("utf-8", "surrogateescape"))
     except OSError as error:
         raise InputError(
             f"{path.parent} must be the folder of a run, found that run.json cannot be read: "
             f"{error.strerror}; a training that is still going on has none yet, and one that was "
             f"killed goes on: dos train --config {path.parent}/config.toml --out {path.parent}"
         ) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _not_a_run(path, f"no JSON: {error}") from None
     if not isinstance(content, dict) or content.pop("format", None) != _FORMAT:
         raise _not_a_run(path, f"no {_FORMAT!r} as its format")
-    if (version := content.pop("version", None)) != _VERSION:
+    version = content.pop("version", None)
+    content = migrated(content, version, _VERSION, _MIGRATIONS)
+    if content is None:
         raise InputError(
-            f"{path} must be a run of format version {_VERSION}, found version {version!r}; use "
-            "the release of deep_oversampling that wrote it, or train again"
+            f"{path} must be a run of format version {_VERSION}, found version {version!r:.80}; "
+            "use the release of deep_oversampling that wrote it, or train again"
         )
     names = [field.name for field in fields(Record)]
     for what, odd in (("no", set(names) - set(content)), ("unknown", set(content) - set(names))):
@@ -110,43 +127,51 @@ def read_record(path: Path) -> Record:
         if not holds(content[name]):
             raise _not_a_run(path, f"{name} = {content[name]!r:.80} where there must be {must}")
     n = len(content["classes"])
-    if n < 2 or any(len(content[name]) != n for name in ("k", "r")):
-        raise _not_a_run(path, f"{n} classes, {len(content['k'])} of k, {len(content['r'])} of r")
-    if not isinstance(getattr(torch, content["input_dtype"], None), torch.dtype):
+    lists = {name: content[name] for name in ("k", "r")} | content["counts"]
+    if n < 2 or len(set(content["classes"])) < n:
+        raise _not_a_run(path, f"{n} classes where two or more must differ in their names")
+    for name, found in lists.items():
+        if len(found) != n:
+            raise _not_a_run(path, f"{n} classes, {len(found)} of {name}")
+    dtype = getattr(torch, content["input_dtype"], None)
+    if not isinstance(dtype, torch.dtype) or not (dtype.is_floating_point or dtype == torch.uint8):
         raise _not_a_run(path, f"input_dtype = {content['input_dtype']!r}")
     return Record(**content)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return is_number(value) and value > 0
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+def _is_count(value: Any) -> bool:
+    return is_whole(value) and value >= 0
 
 
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
+def _is_shape(value: Any) -> bool:
+    sides = isinstance(value, list) and all(_is_count(one) and one > 0 for one in value)
+    return sides and 0 < len(value) <= 8 and math.prod(value) <= _LARGEST
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
+def _are_measures(value: Any) -> bool:
+    """Of every method the same groups, so that they can stand beside each other."""
+    fits = table_of(table_of(table_of(or_none(is_number), needs=MEASURES)))(value)
+    return fits and len({frozenset(groups) for groups in value.values()}) <= 1
 
 
-_MUST: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("status", "data", "model", "input_dtype"), (_is_text, "text")),
-    **dict.fromkeys(("classes", "minority"), (_are_texts, "a list of names")),
-    **dict.fromkeys(("k", "r", "input_shape"), (_are_counts, "a list of whole numbers")),
+_parts = ("train", "validation")
+_MUST: dict[str, tuple[Holds, str]] = {
+    **dict.fromkeys(("status", "data", "model", "input_dtype"), (is_text, "text")),
+    **dict.fromkeys(("classes", "minority"), (list_of(is_text), "a list of names")),
+    **dict.fromkeys(("k", "r"), (list_of(_is_count), "a list of whole numbers")),
     **dict.fromkeys(("temperature", "seconds"), (_is_positive, "a number above 0")),
-    **dict.fromkeys(
-        ("counts", "fingerprints", "measures", "history", "versions"), (_is_table, "a table")
-    ),
-    "candidates": (lambda value: isinstance(value, list), "a list"),
-    "held_out": (lambda value: isinstance(value, bool), "true or false"),
+    "input_shape": (_is_shape, f"the sides of a sample of at most {_LARGEST:,} values"),
+    "counts": (table_of(list_of(_is_count), needs=_parts), "counts to train and validate on"),
+    "fingerprints": (table_of(is_text, needs=_parts), "fingerprints of both"),
+    "measures": (_are_measures, "measures of every method, for the same groups of classes"),
+    "history": (table_of(is_history), "the history of every method"),
+    "candidates": (list_of(table_of(or_none(is_number), needs=("k", "r_times"))), "choices of k"),
+    "versions": (table_of(is_text), "a table of texts"),
+    "held_out": (is_true_or_false, "true or false"),
 }
 
 

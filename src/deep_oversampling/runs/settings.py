@@ -5,14 +5,19 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..reading import read_plain
+from ..schema import is_number, is_true_or_false
+from ..zoo import is_trusted
 
-__all__ = ["Settings", "as_toml", "read_settings"]
+__all__ = ["Settings", "as_toml", "check_trusted", "read_settings"]
 
+_MOST = 1 << 16  # bytes of a file; all options together are a hundredth of it
 _HEAD = "# What made this run. To make it again: dos train --config FILE"
 
 
@@ -41,7 +46,9 @@ class Settings:
         for name, (kinds, must) in _KINDS.items():
             value = getattr(self, name)
             if not (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))):
-                raise InputError(f"{name} must be {must}, found {value!r}")
+                raise InputError(f"{name} must be {must}, found {value!r:.80}")
+            if isinstance(value, int | float) and not (is_true_or_false(value) or is_number(value)):
+                raise InputError(f"{name} must be a finite number, found one beyond 64 bits or NaN")
         if isinstance(self.k, str) and self.k != "auto":
             raise InputError(f"k must be a whole number ≥ 0 or 'auto', found {self.k!r}")
         if not self.learning_rate > 0:
@@ -86,10 +93,10 @@ def read_settings(path: Path | str) -> dict[str, Any]:
     """The options of a file, by name; those it does not mention are left out."""
     path = Path(path)
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(read_plain(path, _MOST).decode())
     except OSError as error:
         raise InputError(f"{path} must be a readable TOML file: {error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # tomllib's own, dates that are none, nesting
         raise InputError(f"{path} must be a TOML file: {error}") from None
     names = [field.name for field in fields(Settings)]
     for name in found:
@@ -100,3 +107,13 @@ def read_settings(path: Path | str) -> dict[str, Any]:
                 f"{path} must hold options of dos train ({', '.join(names)}), found {name!r}{hint}"
             )
     return found
+
+
+def check_trusted(options: Mapping[str, Any], path: Path | str | None) -> None:
+    """Refuse a model that would be run or asked a server for because a file says so."""
+    model = options.get("model", "auto")
+    if isinstance(model, str) and not is_trusted(model):
+        raise InputError(
+            f"{path} names a model of your own, {model}, and no code that a file names is run "
+            f"unasked; name it again, if you trust it: --model {model}"
+        )

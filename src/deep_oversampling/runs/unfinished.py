@@ -15,7 +15,9 @@ from torch import Tensor
 from ..durable import read_checked, write_checked
 from ..errors import InputError
 from ..locking import Lock
+from ..reading import parse_json
 from ..resuming import Checkpoints, OnFound, described, digest_of
+from ..schema import is_number, is_real, is_whole, list_of, table
 from ..selection import Candidate
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
@@ -166,7 +168,7 @@ def candidates_in(out: Path | None) -> tuple[Candidate, ...]:
     path = (out or Path()) / UNFINISHED / _TASK
     if out is None or not path.is_file():
         return ()
-    return tuple(Candidate(**one) for one in _read_task(path).get("candidates", []))
+    return tuple(Candidate(**one) for one in _read_task(path)["candidates"])
 
 
 def _described(task: Task) -> dict[str, Any]:
@@ -179,14 +181,19 @@ def _described(task: Task) -> dict[str, Any]:
     }
 
 
+_is_candidate = table(k=is_whole, r_times=is_number, f1=is_real)
+_is_task = table(candidates=list_of(_is_candidate))
+
+
 def _read_task(path: Path) -> dict[str, Any]:
     try:
         content = read_checked(path)
-        found = None if content is None else json.loads(content)
+        found = None if content is None else parse_json(content)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} must be a readable file of an unfinished run: {error}") from None
-    if not isinstance(found, dict):
+    if found is None or not _is_task(found):
         raise InputError(
             f"{path} must be as dos train wrote it, found it damaged; begin anew (--overwrite)"
         )
-    return found
+    read: dict[str, Any] = found
+    return read

@@ -37,6 +37,7 @@ def unpack(
                     raise InputError(f"{archive} must hold {file.path}, found no such member")
             # in the archive's order: going back means to decompress it from its beginning
             for file in sorted(files, key=lambda file: members[file.path].offset):
+                _check_size(members[file.path], file, archive)
                 _extract(tar, members[file.path], parts[file])
                 progress(file.path, members[file.path].size, file.size)
                 found = checksum(parts[file], file)
@@ -68,6 +69,15 @@ def _safe(member: tarfile.TarInfo) -> tarfile.TarInfo:
         "members of an archive must be plain files below the data folder, found "
         f"{member.name!r}{'' if inside else ', which is outside'}"
     )
+
+
+def _check_size(member: tarfile.TarInfo, file: File, archive: Path) -> None:
+    """Before the disk is filled with what has another checksum anyway."""
+    if member.isreg() and file.size is not None and member.size > file.size:
+        raise InputError(
+            f"{file.path} must have {file.size:,} bytes, found {member.size:,} in {archive.name}; "
+            "fetch again"
+        )
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, part: Path) -> None:

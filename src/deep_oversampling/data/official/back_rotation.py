@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...reading import plain_size
 from ..cache import kept, state_of
 from ..splits import Splits
 from .arrays import load_arrays, save_arrays
@@ -29,6 +30,7 @@ FINGERPRINT = "2d3994a19829f44883749e8b725ca98c"
 
 _VERSION = 1  # of what is kept
 _SIDE = 28
+_MOST_BYTES, _MOST_ROWS, _MOST_LINE = 1 << 31, 100_000, 1 << 16  # twice what the authors' have
 _DIGITS = list("0123456789")
 
 # Made anew: the 70,000 digits of MNIST, shared out. The authors left 8,000 of them out.
@@ -93,7 +95,7 @@ def _parsed(file: Path, member: str) -> tuple[NDArray[np.float32], NDArray[np.in
     try:
         with _text(file, member) as lines, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data")
-            rows = np.loadtxt(lines, np.float32, comments=None, ndmin=2)
+            rows = np.loadtxt(_checked(lines), np.float32, comments=None, ndmin=2)
     except InputError:
         raise
     except ValueError as error:
@@ -111,9 +113,22 @@ def _parsed(file: Path, member: str) -> tuple[NDArray[np.float32], NDArray[np.in
     return x.reshape(-1, 1, _SIDE, _SIDE).transpose(0, 1, 3, 2), y.astype(np.int64)
 
 
+def _checked(lines: IO[str]) -> Iterator[str]:
+    """Lines as they come, of which neither one nor all together can fill the memory."""
+    for _ in range(_MOST_ROWS):
+        line = lines.readline(_MOST_LINE)
+        if not line:
+            return
+        if len(line) == _MOST_LINE:
+            raise ValueError(f"a line of more than {_MOST_LINE:,} characters")
+        yield line
+    raise ValueError(f"more than {_MOST_ROWS:,} rows")
+
+
 @contextmanager
 def _text(file: Path, member: str) -> Iterator[IO[str]]:
     """The lines of a text file, or of a member of a zip file."""
+    plain_size(file, _MOST_BYTES)
     if not _zipped(file):
         with file.open(encoding="ascii") as lines:
             yield lines

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...reading import plain_size
 from ...samples import Samples
 from ..splits import Splits
-from .checks import check_counts, check_labels, present
+from .checks import MOST_BYTES, check_counts, check_labels, present
 
 __all__ = ["load_cifar10", "load_cifar100", "load_stl10"]
 
@@ -74,7 +75,8 @@ def _stl10(root: Path, part: str) -> Samples:
 
 def _records(file: Path, size: int) -> NDArray[np.uint8]:  # (m, size)
     try:
-        content = np.fromfile(present(file), np.uint8)
+        plain_size(present(file), MOST_BYTES)
+        content = np.fromfile(file, np.uint8)
     except OSError as error:
         raise InputError(f"{file} must be a readable file, found: {error}") from None
     if not len(content) or len(content) % size:

@@ -76,6 +76,11 @@ def _idx(
     ]
 
 
+def _secure_first(place: str) -> tuple[str, str]:
+    """Old servers may not know https: the checksum holds whichever way the file came."""
+    return f"https://{place}", f"http://{place}"
+
+
 _MNIST = _idx(
     "mnist",
     (  # mirrors: the authors' own address no longer gives the files
@@ -92,7 +97,10 @@ _MNIST = _idx(
 
 _FASHION = _idx(
     "fashion-mnist",
-    ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+    (
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    ),
     {
         "train-images-idx3": ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26421880),
         "train-labels-idx1": ("25c81989df183df01b3e8a0aad5dffbe", 29515),
@@ -106,13 +114,13 @@ _BACK_ROTATION = Download(
     File(
         "mnist_rotation_back_image_new.zip", "sha1:902bb7e96136dd76e9f2924d7fdb9eb832f7bc33", None
     ),
-    ("http://www.iro.umontreal.ca/~lisa/icml2007data/mnist_rotation_back_image_new.zip",),
+    _secure_first("www.iro.umontreal.ca/~lisa/icml2007data/mnist_rotation_back_image_new.zip"),
 )
 
 _SVHN = [
     Download(
         File(f"svhn/{name}", f"md5:{md5}", size),
-        (f"http://ufldl.stanford.edu/housenumbers/{name}",),
+        _secure_first(f"ufldl.stanford.edu/housenumbers/{name}"),
     )
     for name, md5, size in (
         ("train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", 182040794),
@@ -150,7 +158,7 @@ _CIFAR100 = Download(
 
 _STL10 = Download(
     File("stl10_binary.tar.gz", "md5:91f7769df0f17e558f3565bffb0c7dfb", 2640397119),
-    ("http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",),
+    _secure_first("ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz"),
     tuple(  # the pictures without labels, most of the archive, are left in it
         File(f"stl10_binary/{name}", f"md5:{md5}", size)
         for name, md5, size in (

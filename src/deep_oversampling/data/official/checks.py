@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 
-__all__ = ["check_counts", "check_labels", "present"]
+__all__ = ["MOST_BYTES", "check_counts", "check_labels", "present"]
+
+MOST_BYTES = 1 << 29  # of a file, unpacked: twice the largest of the official ones
 
 
 def present(*files: Path) -> Path:

@@ -21,6 +21,7 @@ __all__ = ["Fetched", "Progress", "State", "fetch", "in_words", "verify"]
 Progress = Callable[[str, int, int | None], None]  # file, bytes so far, bytes in all if known
 
 _TIMEOUT = (10, 60)  # seconds to connect, and to wait for the next bytes
+_MOST = 1 << 32  # bytes of a file whose size is not known
 _CHUNK = 1 << 16  # bytes; what is lost at most when a connection breaks off
 
 
@@ -191,6 +192,8 @@ def _stream(url: str, part: Path, file: File, progress: Progress) -> bool:
                 for chunk in response.raw.stream(_CHUNK, decode_content=False):
                     out.write(chunk)
                     done += len(chunk)
+                    if done > (file.size or _MOST):
+                        raise _Failed(f"gave more than {file.size or _MOST:,} bytes")
                     progress(file.path, done, end or file.size)
         finally:
             response.close()

@@ -13,7 +13,8 @@ from ...samples import Samples
 from ..cache import kept, state_of
 from ..splits import Splits
 from .arrays import load_arrays, save_arrays
-from .checks import check_counts, check_labels, present
+from .checks import MOST_BYTES, check_counts, check_labels, present
+from .matlab import read_arrays
 
 __all__ = ["load_svhn"]
 
@@ -37,21 +38,21 @@ def _part(root: Path, part: str, cache: Path) -> Samples:
 
 
 def _decoded(file: Path) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    from scipy.io import loadmat
-
     try:
-        found = loadmat(file)
-    except Exception as error:  # which one depends on where the file is damaged
+        found = read_arrays(file, MOST_BYTES)
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{file} must be a readable .mat file, found: {error}; download it again"
         ) from None
     if not {"X", "y"} <= found.keys():
-        keys = ", ".join(key for key in found if not key.startswith("__")) or "nothing"
+        keys = ", ".join(found) or "nothing"
         raise InputError(
             f"{file} must hold the variables X and y, found {keys}; take the cropped digits, "
             "format 2 of the official page"
         )
     x, y = found["X"], found["y"]
+    if x is None or y is None:
+        raise InputError(f"{file} must hold X and y of numbers, found others; download it again")
     if x.shape[:3] != (32, 32, 3) or x.ndim != 4 or x.dtype != np.uint8:
         raise InputError(
             f"{file} must hold X of bytes and of shape (32, 32, 3, m), found {x.dtype} of shape "

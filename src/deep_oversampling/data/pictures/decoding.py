@@ -22,15 +22,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from ...errors import InputError
+from ...reading import parse_json, read_plain
 from ...samples import Samples, as_tensor
 from ...views import View
 from ..cache import kept, remember, remembered, state_of
 from ..splits import Skipped, Splits
 from .listing import Listing
-from .picture import Header, Unreadable, read_picture
+from .picture import MOST_BYTES, Header, Unreadable, read_picture
 from .survey import Look, Shape, check_size, choose_shape, digest_of, leaks, look_at
 from .workers import Progress, in_parallel, processors
 
@@ -44,6 +44,7 @@ A = TypeVar("A")
 
 _FORMAT = 2  # of the kept files; another number leaves the old ones alone
 _SMALL = 200 * 200  # pixels
+_MOST_ABOUT = 1 << 28  # bytes; a line for every picture that was skipped
 _SPLITS = ("train", "validation", "test")
 
 
@@ -64,7 +65,6 @@ def decode(
     if folder is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's remarks on odd files
-            warnings.simplefilter("error", Image.DecompressionBombWarning)  # nor decode a giant
             folder, lasting = _decoded(listing, cache, settings, strict, on_progress)
         if lasting:
             remember(cache, state, folder)
@@ -104,7 +104,7 @@ def _pictures(
         if isinstance(header, Unreadable):
             return header
         try:
-            content = Path(listing.files[i]).read_bytes()
+            content = read_plain(listing.files[i], MOST_BYTES)
         except OSError as error:
             raise _changed(listing.files[i], error) from None
         if digest_of(content) != looks[i].digest:  # else it would be kept under the wrong name
@@ -150,7 +150,7 @@ def _write(
 
 def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
     try:
-        about = json.loads((folder / "about.json").read_text())
+        about = parse_json(read_plain(folder / "about.json", _MOST_ABOUT))
         skipped = _named(listing, about["skipped"])
         leaked = [listing.files[i] for i in about["leaked"]]
         rows = np.load(folder / "rows.npy")

@@ -6,15 +6,19 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from errno import EFBIG
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...reading import plain_size
 from .listing import SPLIT_OF, Entry, Listing, make_listing, shown
 
 __all__ = ["list_manifest"]
 
 Row = tuple[str, dict[str, str]]  # where it stands; column -> text
+_MOST_BYTES, _MOST_HEAD = 1 << 30, 1 << 16  # of a manifest, and of its first line
+_MOST_ROWS = 64  # for every byte of a Parquet file
 _COLUMNS = ("path", "label", "split")
 
 
@@ -58,8 +62,9 @@ def _entry(path: Path, place: str, row: dict[str, str]) -> Entry:
 
 def _csv_rows(path: Path) -> Iterator[Row]:
     try:
+        plain_size(path, _MOST_BYTES)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            head = file.readline()
+            head = file.readline(_MOST_HEAD)
             delimiter = max(",;\t", key=Counter(head).__getitem__)  # some write ; for ,
             names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
             columns = _checked_columns(path, names)
@@ -79,14 +84,21 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
             "pip install 'deep-oversampling[parquet]' or store the manifest as CSV"
         ) from None
     try:
+        size = plain_size(path, _MOST_BYTES)
         with parquet.ParquetFile(path) as file:
-            columns = _checked_columns(path, file.schema_arrow.names)
-            table = file.read().rename_columns(columns)
-            table = table.select([name for name in _COLUMNS if name in columns])
-    except (OSError, ArrowException) as error:
+            names = file.schema_arrow.names
+            columns = dict(zip(_checked_columns(path, names), names, strict=True))
+            rows = file.metadata.num_rows
+            if rows > _MOST_ROWS * size:
+                raise OSError(EFBIG, f"{rows:,} rows in {size:,} bytes are no paths that differ")
+            wanted = [columns[name] for name in _COLUMNS if name in columns]
+            number = 0
+            for batch in file.iter_batches(columns=wanted):
+                for row in batch.to_pylist():
+                    yield f"row {number}", _texts({k.lower(): v for k, v in row.items()})
+                    number += 1
+    except (OSError, ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be a readable Parquet file: {error}") from None
-    for number, row in enumerate(table.to_pylist()):
-        yield f"row {number}", _texts(row)
 
 
 def _checked_columns(path: Path, names: Sequence[str]) -> list[str]:

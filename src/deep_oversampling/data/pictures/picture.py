@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 __all__ = [
+    "MOST_BYTES",
     "Header",
     "Unreadable",
     "as_pixels",
@@ -31,6 +32,8 @@ _FORMATS = [
 ]
 _FORMATS = [name for name in _FORMATS if name in Image.OPEN]  # as this Pillow was built
 _SUFFIXES = {suffix for suffix, name in Image.registered_extensions().items() if name in _FORMATS}
+
+MOST_BYTES = 256 << 20  # of a file: as many as the most pixels take, in colour and as they are
 
 _GREY = {"1", "L", "LA", "La", "I", "F"}
 _ORIENTATION, _SIDEWAYS = 0x0112, {5, 6, 7, 8}  # EXIF: turned by a quarter
@@ -65,13 +68,24 @@ def _opened(content: bytes) -> Iterator[Image.Image]:
     """The picture, not decoded yet; whatever goes wrong with it inside is `Unreadable`."""
     try:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+            _check_pixels(image)
             yield image
-    except MemoryError:  # the machine's fault, not the file's
+    except (MemoryError, Unreadable):  # the first is the machine's fault, not the file's
         raise
     except UnidentifiedImageError:
         raise Unreadable("it is no picture, or of a format that is not read") from None
     except Exception as error:  # decoders throw anything at a broken file
         raise Unreadable(str(error) or type(error).__name__) from None
+
+
+def _check_pixels(image: Image.Image) -> None:
+    """Before they are decoded. Those of 32 bits are copied on their way to eight: half as many."""
+    if Image.MAX_IMAGE_PIXELS is None:  # the user's own word
+        return
+    most = Image.MAX_IMAGE_PIXELS // (2 if image.mode in ("I", "F") else 1)
+    pixels = image.width * image.height
+    if pixels > most:
+        raise Unreadable(f"it has {pixels:,} pixels, more than the {most:,} that are decoded")
 
 
 def read_header(content: bytes) -> Header:

@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 
 from ...errors import InputError
+from ...reading import read_plain
 from .listing import Listing
-from .picture import Header, Unreadable, read_header
+from .picture import MOST_BYTES, Header, Unreadable, read_header
 
 __all__ = ["Look", "Shape", "check_size", "choose_shape", "digest_of", "leaks", "look_at"]
 
@@ -47,7 +47,7 @@ def digest_of(content: bytes) -> bytes:
 
 def look_at(file: str) -> Look:
     try:
-        content = Path(file).read_bytes()
+        content = read_plain(file, MOST_BYTES)
     except OSError as error:
         return Look(digest_of(repr(error.errno).encode()), Unreadable(error), lasting=False)
     try:

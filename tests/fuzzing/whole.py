@@ -1,0 +1,285 @@
+"""Small files that are as they should be: of every kind that is read. Made once, kept in memory."""
+
+import gzip
+import io
+import json
+import tarfile
+import tempfile
+import zipfile
+from dataclasses import asdict
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from scipy.io import savemat
+
+from deep_oversampling import Checkpoints, Samples, fit, mlp, save_weights
+from deep_oversampling.data import Splits, imbalanced, save_index
+from deep_oversampling.data.official.catalogue import File
+from deep_oversampling.paper.experiments import TABLES
+from deep_oversampling.paper.settings import SETS, rates_by_kind
+from deep_oversampling.report import save_story
+from deep_oversampling.rivals.trials import append_header, append_trial
+from deep_oversampling.runs import Settings, prepare, train
+from deep_oversampling.runs.folder import save_run
+from deep_oversampling.runs.places import write_config
+from deep_oversampling.runs.record import make_record
+from paper_sets import made_up_look
+from some_trials import SETTING, trial
+from stories import story as a_story
+from toy import blobs
+
+Files = dict[str, bytes]
+_RNG = np.random.default_rng(0)
+_DIGITS = np.arange(12) % 10
+
+
+def _bytes(*shape: int) -> np.ndarray:
+    return _RNG.integers(0, 256, shape, np.uint8)
+
+
+def _in(folder: Path) -> Files:
+    """All files that a writer of the package left there."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def samples() -> Samples:
+    return blobs((20, 12, 6))
+
+
+@cache
+def mnist() -> Files:
+    def idx(array: np.ndarray) -> bytes:
+        head = bytes([0, 0, 8, array.ndim]) + b"".join(s.to_bytes(4) for s in array.shape)
+        return head + array.astype(np.uint8).tobytes()
+
+    images, labels = idx(_bytes(12, 28, 28)), idx(_DIGITS)
+    return {
+        "mnist/train-images-idx3-ubyte.gz": gzip.compress(images),
+        "mnist/train-labels-idx1-ubyte.gz": gzip.compress(labels),
+        "mnist/t10k-images-idx3-ubyte": images,
+        "mnist/t10k-labels-idx1-ubyte": labels,
+    }
+
+
+@cache
+def cifar10() -> Files:
+    def batch(first: int) -> bytes:
+        return b"".join(bytes([first + i]) + _bytes(3 * 32 * 32).tobytes() for i in range(2))
+
+    names = [f"data_batch_{i}" for i in range(1, 6)]
+    files = {f"cifar-10-batches-bin/{n}.bin": batch(2 * i) for i, n in enumerate(names)}
+    return {**files, "cifar-10-batches-bin/test_batch.bin": batch(0)}
+
+
+@cache
+def cifar100() -> Files:
+    record = b"".join(bytes([3, j]) + bytes([j]) * (3 * 32 * 32) for j in range(100))
+    return {"cifar-100-binary/train.bin": record, "cifar-100-binary/test.bin": record}
+
+
+@cache
+def stl10() -> Files:
+    x, y = _bytes(10, 3 * 96 * 96).tobytes(), bytes(range(1, 11))
+    parts = ("train", "test")
+    return {f"stl10_binary/{p}_X.bin": x for p in parts} | {
+        f"stl10_binary/{p}_y.bin": y for p in parts
+    }
+
+
+@cache
+def svhn() -> Files:
+    def mat(packed: bool) -> bytes:
+        content = io.BytesIO()
+        arrays = {"X": _bytes(32, 32, 3, 12), "y": (1 + _DIGITS[:, None]).astype(np.uint8)}
+        savemat(content, arrays, do_compression=packed)
+        return content.getvalue()
+
+    return {"svhn/train_32x32.mat": mat(True), "svhn/test_32x32.mat": mat(False)}
+
+
+@cache
+def amat() -> Files:
+    rows = [" ".join(["0.25", *["0"] * 782, "1", str(d)]) for d in _DIGITS]
+    text = ("\n".join(rows) + "\n").encode()
+    name = "mnist-back-rotation/mnist_all_background_images_rotation_normalized"
+    return {f"{name}_{part}.amat": text for part in ("train_valid", "test")}
+
+
+@cache
+def zipped_amat() -> Files:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, text in amat().items():
+            archive.writestr(Path(path).name, text)
+    return {"mnist_rotation_back_image_new.zip": content.getvalue()}
+
+
+@cache
+def npz() -> Files:
+    content = io.BytesIO()
+    x, y = _bytes(12, 6, 5, 3), _DIGITS % 3
+    np.savez_compressed(content, x_train=x, y_train=y, x_test=x / 255, y_test=y)
+    return {"set.npz": content.getvalue()}
+
+
+@cache
+def npy() -> Files:
+    files = {}
+    for name, array in (("x", _bytes(12, 7)), ("y", np.array([f"c{i % 3}" for i in range(12)]))):
+        content = io.BytesIO()
+        np.save(content, array)
+        files[f"{name}.npy"] = content.getvalue()
+    return files
+
+
+def _picture(kind: str, mode: str = "RGB", **options: Any) -> bytes:
+    content = io.BytesIO()
+    image = Image.fromarray(_bytes(12, 9, 3)).convert("L" if mode.startswith("I") else mode)
+    image.convert(mode).save(content, kind, **options)
+    return content.getvalue()
+
+
+@cache
+def _pictures() -> tuple[bytes, ...]:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    kinds = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM", "TGA", "ICO", "PCX", "DDS", "SGI")
+    found = [_picture(kind) for kind in kinds]
+    found += [_picture("JPEG", exif=exif), _picture("JPEG", progressive=True)]
+    found += [_picture("PNG", "I;16"), _picture("PNG", "P"), _picture("TIFF", "I;16")]
+    found += [_picture("TIFF", compression="tiff_lzw"), _picture("GIF", save_all=True)]
+    return tuple(found)
+
+
+def pictures() -> Files:
+    return {f"{i}/picture.bin": content for i, content in enumerate(_pictures())}
+
+
+@cache
+def folder() -> Files:
+    return {f"set/{name}/{i}.png": _picture("PNG") for name in "ab" for i in range(2)}
+
+
+@cache
+def manifest(kind: str) -> Files:
+    pictures = {f"{i}.png": _picture("PNG") for i in range(4)}
+    labels = ["a", "b", "a", "b"]
+    if kind == "csv":
+        rows = [f"{file},{label},train" for file, label in zip(pictures, labels, strict=True)]
+        return {**pictures, "all.csv": "\n".join(["path,label,split", *rows]).encode()}
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    content = io.BytesIO()
+    parquet.write_table(pa.table({"path": list(pictures), "label": labels}), content)
+    return {**pictures, "all.parquet": content.getvalue()}
+
+
+GOOD = b"good" * 300
+
+
+def members() -> list[File]:
+    return [File(f"set/{n}.bin", f"sha256:{sha256(GOOD).hexdigest()}", len(GOOD)) for n in "ab"]
+
+
+@cache
+def archive() -> Files:
+    files = {}
+    for mode in ("w:gz", "w"):
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode=mode) as tar:
+            for member in (*members(), *(File(f"set/{n}.txt", "", 9) for n in "cd")):
+                info = tarfile.TarInfo(member.path)
+                info.size = len(GOOD)
+                tar.addfile(info, io.BytesIO(GOOD))
+        files[f"{mode.replace(':', '-')}/all.tar.gz"] = content.getvalue()
+    return files
+
+
+def config() -> Files:
+    lines = ['data = "digits"', 'model = "mlp"', "k = 5", "rounds = 3", "learning_rate = 0.01"]
+    lines += ["seed = 0", "augment = false", "validation = 0.2", 'weights = "a.safetensors"']
+    return {"c.toml": "\n".join(lines).encode()}
+
+
+@cache
+def index() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        save_index(imbalanced(samples(), "exp:10", seed=1), Path(place) / "index.json")
+        return _in(Path(place))
+
+
+@cache
+def weights() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        save_weights(mlp(4, 3, (8,)), Path(place) / "a.safetensors")
+        return _in(Path(place))
+
+
+@cache
+def run() -> Files:
+    task = prepare(Settings("blobs", rounds=1, device="cpu"), Splits("blobs", samples()))
+    outcome = train(task)
+    assert outcome is not None
+    with tempfile.TemporaryDirectory() as place:
+        into = Path(place) / "run"
+        into.mkdir()
+        write_config(into, task.settings)
+        save_run(into, make_record(task, outcome, held_out=True), outcome.networks)
+        return _in(into)
+
+
+@cache
+def checkpoint() -> Files:
+    """Without the checksum at its end."""
+    with tempfile.TemporaryDirectory() as place:
+        fit(
+            *(mlp(4, 3, (8,)), samples()),
+            **{"rounds": 1, "device": "cpu", "checkpoint": Checkpoints(place)},
+        )
+        return {path: data[:-32] for path, data in _in(Path(place)).items()}
+
+
+def checkpoint_settings() -> dict[str, Any]:
+    content = next(iter(checkpoint().values()))
+    head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    settings: dict[str, Any] = json.loads(head["__metadata__"]["about"])["settings"]
+    return settings
+
+
+@cache
+def trials() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "trials.jsonl"
+        append_header(path, {"where": {"torch": "2"}, "date": "2026-01-02", "quick": False})
+        append_trial(path, trial())
+        return _in(Path(place))
+
+
+@cache
+def results() -> Files:
+    experiment = next(one for table in TABLES.values() for one in table.experiments)
+    name = next(iter(SETS))
+    facts = asdict(SETS[name]) | {"found": "MNIST", "classes": 10, "train": 20, "test": 9}
+    look = {"quick": False, "setting": asdict(SETTING), **made_up_look(None, SETTING, None)}
+    documents = {
+        "datasets.json": {name: facts | {"shape": [1, 28, 28], "rates": rates_by_kind(name)}},
+        f"figures/{experiment.name}.json": look,
+    }
+    return {path: json.dumps(document).encode() for path, document in documents.items()}
+
+
+@cache
+def story() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        save_story(a_story(3, 40, moments=1, rounds=1), place)
+        return _in(Path(place))
+
+
+torch.set_num_threads(1)
