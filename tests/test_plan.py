@@ -124,6 +124,18 @@ def test_class_with_a_single_sample_has_no_neighbours() -> None:
     assert vectors(fitted) == ([0, 0], [1, 4])
 
 
+def test_of_many_small_classes_some_are_named_and_the_others_counted() -> None:
+    with pytest.warns(UserWarning) as caught:
+        fitted = Plan([5] * 9, [1] * 9).fitted_to(torch.tensor([3] * 8 + [100]))
+    assert fitted.k.tolist() == [2] * 8 + [5]
+    words = [str(one.message) for one in caught]
+    assert [f"class {j} has 3" in text for j, text in enumerate(words[:5])] == [True] * 5
+    assert words[5:] == [
+        "3 more classes have fewer samples than neighbours were asked for, and the neighbours that "
+        "they have are used"
+    ]
+
+
 def test_training_warns_once_and_uses_the_clamped_k() -> None:
     samples = blobs((20, 12, 1))
     plan = Plan.for_minority(samples.class_counts, [2])

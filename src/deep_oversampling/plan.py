@@ -18,6 +18,8 @@ from .errors import InputError
 
 __all__ = ["Plan"]
 
+_NAMED = 5  # classes in warnings, one each
+
 
 @dataclass(frozen=True, eq=False, init=False)
 class Plan:
@@ -143,10 +145,18 @@ class Plan:
                 f"classes and data of {len(counts)}"
             )
         k = torch.minimum(self.k, counts - 1)
-        for j in (k < self.k).nonzero().flatten().tolist():
+        small = (k < self.k).nonzero().flatten().tolist()
+        for j in small[:_NAMED]:
             warnings.warn(
                 f"class {_name(j, names)} has {int(counts[j])} sample(s), so k={int(k[j])} "
                 f"in-class neighbours are used for it instead of {int(self.k[j])}",
+                UserWarning,
+                stacklevel=3,
+            )
+        if more := small[_NAMED:]:
+            warnings.warn(
+                f"{len(more)} more classes have fewer samples than neighbours were asked for, and "
+                "the neighbours that they have are used",
                 UserWarning,
                 stacklevel=3,
             )
