@@ -125,7 +125,8 @@ def test_class_with_a_single_sample_has_no_neighbours() -> None:
 
 
 def test_of_many_small_classes_some_are_named_and_the_others_counted() -> None:
-    with pytest.warns(UserWarning, match="classes have fewer samples") as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         fitted = Plan([5] * 9, [1] * 9).fitted_to(torch.tensor([3] * 8 + [100]))
     assert fitted.k.tolist() == [2] * 8 + [5]
     words = [str(one.message) for one in caught]
