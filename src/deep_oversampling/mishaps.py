@@ -19,7 +19,8 @@ from .views import View
 __all__ = ["Examination", "never_predicted", "slow_down", "slowed_before"]
 
 _RATE = 0.1  # of the learning rate, the second time
-_ROWS = 256  # samples that are looked at
+_ROWS, _FEWEST = 256, 16  # samples that are looked at, and where they are very large
+_VALUES = 2**22  # of such samples, and of those that are embedded at once
 _NAMED = 5  # classes
 _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
 _COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
@@ -30,7 +31,10 @@ class Examination:
     """Looks at the embeddings of some samples after a round, and compares with those before it."""
 
     def __init__(self, network: Network, x: Tensor | View) -> None:
-        rows = torch.arange(0, len(x), -(-len(x) // _ROWS))
+        size = x.shape[1:].numel()
+        most = max(_FEWEST, min(_ROWS, _VALUES // size))
+        rows = torch.arange(0, len(x), -(-len(x) // most))
+        self._at_once = max(1, _VALUES // size)
         self._x = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
         self._before = self._seen(network)
         # its averages lag behind the weights in the first steps, and scales mean nothing until then
@@ -70,7 +74,8 @@ class Examination:
     def _seen(self, network: Network) -> tuple[float, float]:
         """How long they are, and their variance per squared length."""
         with torch.inference_mode():
-            v = network.eval().embed(self._x.to(network.device)).float().cpu().double()
+            parts = self._x.to(network.device).split(self._at_once)
+            v = torch.cat([network.eval().embed(part) for part in parts]).float().cpu().double()
         length = float(v.square().sum(1).mean())
         variance = float(v.var(0, correction=0).sum())
         return math.sqrt(length), variance / length if length else 0.0
