@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 
 from .errors import InputError
 
@@ -64,12 +63,7 @@ class Lock:
         self.take()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def _taken(self) -> InputError:

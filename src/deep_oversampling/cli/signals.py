@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 __all__ = ["INTERRUPTED", "Signals"]
@@ -43,12 +43,7 @@ class Signals:
                     self._before[number] = signal.signal(number, self._on_signal)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
@@ -136,12 +135,7 @@ class Live:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def on_found(self, method: str, rounds: list[Round]) -> None:

@@ -6,7 +6,6 @@ import json
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from safetensors.torch import load, save
@@ -124,12 +123,7 @@ class Unfinished:
     def __enter__(self) -> Unfinished:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
     def _unusable(self, error: OSError) -> InputError:
