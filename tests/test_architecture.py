@@ -71,6 +71,7 @@ ORDER = [
     "demo",
     "",
     "rivals",
+    "workers",
     "paper",
     "report",
     "runs",
