@@ -74,20 +74,25 @@ def cells_of(order: Order, device: str, threads: int) -> list[Cell]:
 
 def run_cell(cell: Cell) -> Outcome:
     """In a worker. Other versions and other data than those of the command are refused."""
-    found = versions()
-    other = [name for name in found if found[name] != cell.versions.get(name)]
-    if other:
-        difference = ", ".join(f"{n} {found[n]} instead of {cell.versions.get(n)}" for n in other)
-        raise InputError(
-            f"every node must have the versions of the command, found on {platform.node()} "
-            f"{difference}; install the same there, or take the node out"
-        )
+    _check_versions(cell.versions)
     torch.set_num_threads(cell.threads)
     notes: list[str] = []
     with _noting(notes):
         missing = {seed: [METHODS[name] for name in cell.methods] for seed in cell.seeds}
         trials = list(run_missing(_splits(cell), cell.setting, missing, device=cell.device))
     return Outcome(trials, notes)
+
+
+def _check_versions(wanted: dict[str, str]) -> None:
+    """The same releases; torch for the CPU and for a GPU may be together in a cluster."""
+    found = versions()
+    other = [n for n in found if found[n].partition("+")[0] != wanted[n].partition("+")[0]]
+    if other:
+        difference = ", ".join(f"{name} {found[name]} instead of {wanted[name]}" for name in other)
+        raise InputError(
+            f"every node must have the versions of the command, found on {platform.node()} "
+            f"{difference}; install the same there, or take the node out"
+        )
 
 
 def _splits(cell: Cell) -> Splits:

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Self
@@ -144,6 +144,7 @@ def _unheard() -> Iterator[None]:
     if sys.platform == "win32":  # there is no mask that it could inherit
         yield
         return
+    resource_tracker.ensure_running()  # else it comes with the first process, and lifts the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
