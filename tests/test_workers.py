@@ -5,7 +5,9 @@ import pickle
 import re
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +24,7 @@ from deep_oversampling.paper.experiments import TABLES
 from deep_oversampling.paper.run import Laboratory
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals.compare import contents
-from deep_oversampling.workers import Here, Order, Processes, RayCluster
+from deep_oversampling.workers import Here, Order, Processes, RayCluster, ray_cluster
 from deep_oversampling.workers.cells import Cell, cells_of, run_cell
 from deep_oversampling.workers.processes import _portable
 from orders import digits, facts
@@ -182,6 +184,33 @@ def test_an_address_that_does_not_answer() -> None:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert f"must answer at {address}, found: " in refused("--ray", address)
+
+
+@pytest.mark.parametrize(
+    ("reply", "found"), [(b"HTTP/1.1 400 Bad", "a server of another kind"), (b"", "timed out")]
+)
+def test_a_port_where_something_else_listens(
+    reply: bytes, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself would wait for it without end."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    monkeypatch.setattr(ray_cluster, "_PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(ConnectionResetError):
+                connection.recv(100)
+                if reply:
+                    connection.sendall(reply)
+                connection.recv(100)  # until the other side has had enough
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(InputError, match=f"must answer at {address}, found: {found}"):
+            RayCluster(address).__enter__()
+        thread.join()
 
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 _RETRIES = 5  # of a task whose worker or node was lost
 _PATIENCE = 5.0  # seconds until an address must answer
+_SETTINGS = b"\x04"  # the kind of the frame that both sides of HTTP/2, which Ray speaks, begin with
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + bytes(5)
 _LOOK = 10.0  # seconds of silence after which it is asked whether any node could do the work
 
 
@@ -34,7 +36,14 @@ class RayCluster:
         self._ray: Any = None
 
     def __enter__(self) -> Self:
-        ray = _ray()
+        self._ray = _ray()
+        self._connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()
+
+    def _connect(self) -> None:
         _check_answers(self.address)
         options: dict[str, Any] = {}
         if self.address == "local":
@@ -42,7 +51,7 @@ class RayCluster:
             options = {"include_dashboard": False}
         try:
             with _handlers_kept():
-                ray.init(
+                self._ray.init(
                     self.address,
                     log_to_driver=False,  # workers hand back what they have to say
                     logging_level=logging.ERROR,
@@ -50,13 +59,10 @@ class RayCluster:
                 )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _no_cluster(self.address, " ".join(str(error).split())) from None
-        self._ray = ray
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ray.shutdown()
 
     def run(self, order: Order) -> Iterator[Trial]:
+        if not self._ray.is_initialized():  # the order before was given up
+            self._connect()
         task = self._ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=_RETRIES)(run_cell)
         at_work = {task.remote(cell): cell for cell in cells_of(order, self.device, threads=1)}
         try:
@@ -68,9 +74,9 @@ class RayCluster:
                     outcome = self._outcome(reference, at_work.pop(reference))
                     tell(outcome.notes, self._told)
                     yield from outcome.trials
-        finally:  # what nobody waits for any more is not computed
-            for reference in at_work if self._ray.is_initialized() else ():
-                self._ray.cancel(reference, force=True)
+        finally:
+            if at_work:  # what nobody waits for ends with the connection. To cancel tasks one by
+                self._ray.shutdown()  # one breaks Ray (2.60) where one is just being finished
 
     def _outcome(self, reference: Any, cell: Cell) -> Outcome:
         errors = self._ray.exceptions
@@ -125,15 +131,20 @@ def _check_answers(address: str) -> None:
             f"the address of a Ray cluster must be HOST:PORT, auto or local, found {address!r}"
         )
     try:
-        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+        with socket.create_connection((host, int(port)), timeout=_PATIENCE) as connection:
+            connection.sendall(_GREETING)
+            reply = connection.recv(9)
     except (OSError, OverflowError) as error:
         raise _no_cluster(address, str(error)) from None
+    if reply[3:4] != _SETTINGS and os.environ.get("RAY_USE_TLS") != "1":  # which hides the greeting
+        raise _no_cluster(address, "a server of another kind")
 
 
 def _no_cluster(address: str, found: str) -> InputError:
     return InputError(
         f"a Ray cluster with the versions of this machine must answer at {address}, found: "
-        f"{found}; start one with ray start --head, or begin one here with --ray local"
+        f"{found}; start one with ray start --head, give this command its token if it asks for one "
+        "(RAY_AUTH_MODE), or begin one here with --ray local"
     )
 
 
