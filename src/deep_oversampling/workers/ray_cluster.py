@@ -75,8 +75,8 @@ class RayCluster:
                     tell(outcome.notes, self._told)
                     yield from outcome.trials
         finally:
-            if at_work:  # what nobody waits for ends with the connection. To cancel tasks one by
-                self._ray.shutdown()  # one breaks Ray (2.60) where one is just being finished
+            if at_work:  # what nobody waits for ends with the connection; Ray 2.60 was seen to
+                self._ray.shutdown()  # abort the command where tasks were cancelled one by one
 
     def _outcome(self, reference: Any, cell: Cell) -> Outcome:
         errors = self._ray.exceptions
