@@ -73,6 +73,7 @@ ORDER = [
     "demo",
     "",
     "rivals",
+    "workers",
     "paper",
     "report",
     "runs",
