@@ -23,6 +23,7 @@ ORDER = [
     "durable",
     "locking",
     "seeding",
+    "peers",
     "views",
     "augmentation",
     "samples",
@@ -85,9 +86,9 @@ MAY_IMPORT = {
     "pull": set(),
     "nearest": set(),  # not classes of samples, not a network
     "approximate": {"errors"},
-    "overloading": {"errors", "nearest", "approximate"},  # not a network
+    "overloading": {"errors", "nearest", "approximate", "peers"},  # not a network
     "plan": {"errors"},  # not samples, not embeddings
-    "oversampling": {"errors", "overloading", "plan", "samples"},  # owns no seed
+    "oversampling": {"errors", "overloading", "peers", "plan", "samples"},  # owns no seed
     "metrics": {"errors"},
     "calibration": {"errors"},
     "logistic": {"errors"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ __all__ = ["limit_pull"]
 def limit_pull(
     fx: Tensor,  # (b, d)  f(x)
     limit: float,
+    total: Callable[[Tensor], Tensor] | None = None,  # adds up where others have more of the batch
 ) -> tuple[Tensor, Tensor]:  # two times (b, d)
     """f(x) twice, for ℓ_g and for ℓ_f, such that the pull of ℓ_f stays within ``limit``.
 
@@ -28,15 +30,24 @@ def limit_pull(
     tensor([[3., 3.]])
     """
     # torch.compile makes wrong gradients of a Function inside vmap, but knows operators
-    both = _operator if torch.compiler.is_compiling() else _LimitPull.apply
-    to_g, to_f = both(fx, limit)  # type: ignore[no-untyped-call]
+    if torch.compiler.is_compiling():
+        return _operator(fx, limit)  # type: ignore[no-any-return]
+    to_g, to_f = _LimitPull.apply(fx, limit, total)  # type: ignore[no-untyped-call]
     return to_g, to_f
 
 
-def _arriving(from_g: Tensor, from_f: Tensor, limit: float) -> Tensor:  # (…, b, d)
+def _arriving(
+    from_g: Tensor,
+    from_f: Tensor,
+    limit: float,
+    total: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:  # (…, b, d)
     """What goes on to the embedder, for every network of a stack by itself."""
     smallest = torch.finfo(from_f.dtype).tiny  # no pull at all: nothing to shorten
-    shorten = limit * _length(from_g) / _length(from_f).clamp(min=smallest)
+    of_g, of_f = _length(from_g), _length(from_f)
+    if total:  # of the whole batch
+        of_g, of_f = total(torch.stack([of_g, of_f]).square()).sqrt().unbind()
+    shorten = limit * of_g / of_f.clamp(min=smallest)
     return torch.addcmul(from_g, shorten.clamp(max=1.0), from_f)
 
 
@@ -50,16 +61,16 @@ class _LimitPull(torch.autograd.Function):
     generate_vmap_rule = True  # so that a stack of networks can be trained in one step
 
     @staticmethod
-    def forward(fx: Tensor, limit: float) -> tuple[Tensor, Tensor]:
+    def forward(fx: Tensor, limit: float, total: Any) -> tuple[Tensor, Tensor]:
         return fx.view_as(fx), fx.view_as(fx)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Any) -> None:
-        ctx.limit = inputs[1]
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _, ctx.limit, ctx.total = inputs
 
     @staticmethod
-    def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None]:
-        return _arriving(from_g, from_f, ctx.limit), None
+    def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None, None]:
+        return _arriving(from_g, from_f, ctx.limit, ctx.total), None, None
 
 
 @torch.library.custom_op("deep_oversampling::limit_pull", mutates_args=())
@@ -77,7 +88,11 @@ def _(info: Any, in_dims: Any, fx: Tensor, limit: float) -> Any:
     return _operator(fx.movedim(in_dims[0], 0), limit), (0, 0)
 
 
+def _keep_limit(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.limit = inputs[1]
+
+
 _operator.register_autograd(
     lambda ctx, from_g, from_f: (_arriving(from_g, from_f, ctx.limit), None),
-    setup_context=_LimitPull.setup_context,
+    setup_context=_keep_limit,
 )
