@@ -70,8 +70,8 @@ class Peers:
         """What the first process makes, or why it could not, for all of them."""
         return make()
 
-    def after_first(self, make: Callable[[], T]) -> T:
-        """What each makes, when the first has made it: what it cached is there for the others."""
+    def after_first(self, make: Callable[[], T], others: Callable[[], T] | None = None) -> T:
+        """What the first makes; then the others make it too, or something else in its place."""
         return make()
 
     def as_first(self, tensors: Sequence[Tensor]) -> None:
@@ -188,10 +188,10 @@ class _Group(Peers):
         made: T = said[0]
         return made
 
-    def after_first(self, make: Callable[[], T]) -> T:
+    def after_first(self, make: Callable[[], T], others: Callable[[], T] | None = None) -> T:
         made: list[T] = []
         self.from_first(lambda: made.append(make()))
-        return made[0] if self.first else make()
+        return made[0] if self.first else (others or make)()
 
     def as_first(self, tensors: Sequence[Tensor]) -> None:
         with _lost_is_told():
