@@ -9,7 +9,7 @@ from typing import Any
 from deep_oversampling import join_peers
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["deep_oversampling"])  # imported once, for all of them
+_CONTEXT.set_forkserver_preload(["deep_oversampling", "torch._dynamo"])  # once, for all of them
 
 
 def free_port() -> int:

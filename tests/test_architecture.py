@@ -29,6 +29,7 @@ ORDER = [
     "samples",
     "plan",
     "network",
+    "shared_norm",
     "models",
     "residual",
     "nearest",

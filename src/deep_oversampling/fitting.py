@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from .plan import Plan
 from .resuming import Checkpoints, described, digest_of
 from .samples import Samples
 from .seeding import streams
+from .shared_norm import shared_batch_norm
 from .snapshots import Snapshot
 from .stages import Judge, Member, Stage, sgd
 from .stopping import EarlyStopping, until_no_better
@@ -60,6 +62,7 @@ def fit(
     checkpoint: Checkpoints | Path | str | None = None,  # a folder, to go on from after a crash
     recover: bool = True,  # a round that is lost is made again, once, with a tenth of the rate
     peers: Peers | None = None,  # join_peers(): processes that train the network together
+    sync_batch_norm: bool = True,  # it sees their rows too; False: faster, and not the same
 ) -> History:
     """Train f and g together on fresh synthetic targets every round; the network is changed.
 
@@ -74,7 +77,8 @@ def fit(
     from before that round.
 
     With ``peers``, every process makes the same call and ends with the same weights as one process
-    would, up to rounding. The first has the callbacks called and writes the checkpoints.
+    would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first
+    process alone calls ``on_round`` and writes checkpoints.
     """
     counts = samples.class_counts
     plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
@@ -103,6 +107,7 @@ def fit(
         checkpoint=checkpoint,
         recover=recover,
         peers=peers,
+        sync_batch_norm=sync_batch_norm,
     )
     if isinstance(found, TrainingError):
         raise found
@@ -135,6 +140,7 @@ def fit_many(
     checkpoint: Checkpoints | Path | str | None = None,  # of a single network
     recover: bool = False,  # as in `fit`, for a single network: others would be slowed with it
     peers: Peers | None = None,  # of a single network
+    sync_batch_norm: bool = True,  # as in `fit`
 ) -> list[History | TrainingError]:
     """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
 
@@ -219,6 +225,7 @@ def fit_many(
             told = {name: described(value) for name, value in settings.items()}
             if peers.size > 1:
                 more = {"validation": described(validation), "kept": checkpoint is not None}
+                more |= {"sync_batch_norm": sync_batch_norm}
                 peers.check_alike(told | more)
                 peers.as_first(list(network.state_dict().values()))
             if checkpoint is not None:
@@ -233,17 +240,18 @@ def fit_many(
         logging.getLogger(__name__).warning("trained one after the other: %s", reason)
         at_once = 1
     try:
-        members = train_together(
-            makers,
-            at_once=at_once,
-            batch_size=sizes.pop(),
-            optimizer=optimizer,
-            schedule=schedule,
-            augment=augment,
-            engine=engine,
-            checkpoints=checkpoint,
-            peers=peers,
-        )
+        with shared_batch_norm(networks[0], peers) if sync_batch_norm else nullcontext():
+            members = train_together(
+                makers,
+                at_once=at_once,
+                batch_size=sizes.pop(),
+                optimizer=optimizer,
+                schedule=schedule,
+                augment=augment,
+                engine=engine,
+                checkpoints=checkpoint,
+                peers=peers,
+            )
     finally:
         if checkpoint is not None:
             checkpoint.close()

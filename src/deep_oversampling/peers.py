@@ -117,7 +117,13 @@ def join_peers(device: torch.device | str | None = None) -> Peers:
     if gpus:
         _take_gpu(_number("LOCAL_RANK", os.environ["RANK"]), torch.cuda.device_count())
     with _lost_is_told():
-        dist.init_process_group("nccl" if gpus else "gloo", timeout=_WAIT)
+        found = dist.rendezvous("env://", timeout=_WAIT)  # type: ignore[attr-defined]
+        store, rank, size = next(found)
+        # torchrun may keep its store when it starts processes again: the dead ones' addresses, too
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(attempt, store)  # type: ignore[attr-defined]
+        backend = "nccl" if gpus else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_WAIT)
     return _Group(made=True)
 
 
