@@ -77,7 +77,7 @@ def in_class_neighbors(
         # every class is shared by those who ask: whatever the sizes, each has as much to do
         asked = torch.arange(classes.members.shape[1], device=v.device)[peers.own]
         if len(asked):
-            rows = classes.members.where(classes.real, len(v))[:, asked]
+            rows = classes.members.where(classes.real, len(v))[:, peers.own]
             found = nearest(classes, limit, asked)
             index[rows.flatten(), 1 : classes.most + 1] = found.flatten(0, 1)
     index, own = index[:-1], own[:-1]

@@ -112,8 +112,7 @@ def join_peers(device: torch.device | str | None = None) -> Peers:
             "a process of several must be told who it is and where the first is, found no "
             f"{' and no '.join(missing)} in the environment; start it with torchrun"
         )
-    gpus = device is None or torch.device(device).type == "cuda"
-    gpus = gpus and torch.cuda.is_available()
+    gpus = str(device or "auto").startswith(("auto", "cuda")) and torch.cuda.is_available()
     if gpus:
         _take_gpu(_number("LOCAL_RANK", os.environ["RANK"]), torch.cuda.device_count())
     with _lost_is_told():
@@ -201,10 +200,10 @@ class _Group(Peers):
 
     def as_first(self, tensors: Sequence[Tensor]) -> None:
         with _lost_is_told():
-            for tensor in tensors:
-                sent = tensor.contiguous()
+            for tensor in tensors:  # as bytes: gloo does not know every type
+                sent = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
                 dist.broadcast(sent, src=0, group=self._group_for(sent))
-                tensor.copy_(sent)
+                tensor.copy_(sent.view(tensor.dtype).view_as(tensor))
 
     def check_alike(self, told: dict[str, Any]) -> None:
         everyone: list[Any] = [None] * self.size
@@ -243,7 +242,7 @@ def _lost_is_told() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        first = str(error).strip().partition("\n")[0]
+        first = str(error).strip().partition("\n")[0].partition(". ")[0]
         raise PeerLost(
             "every process of a training must stay until its end, found that one cannot be "
             f"reached any more ({first}); look for what it said last. With a checkpoint (--out) "
@@ -269,5 +268,5 @@ def _versions() -> dict[str, str]:
     return {
         "deep-oversampling": own,
         "torch": str(torch.__version__),
-        "Python": platform.python_version(),
+        "Python": ".".join(platform.python_version_tuple()[:2]),
     }

@@ -132,7 +132,8 @@ class Trainer:
                 yield
         finally:
             self._stack.eval()
-        self._average_buffers()
+        if self.peers.size > 1:  # batch norm may have seen other rows in each
+            self.peers.as_first(list(self.networks[0].buffers()))
         return self._outcomes(torch.cat(losses), presentation.rows, presentation.steps)
 
     def _run(self, objective: Objective, chunk: Chunk) -> Tensor:  # (steps, E, 2)
@@ -204,14 +205,6 @@ class Trainer:
         network = self.networks[0]
         mixes = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
         return alone and not mixes and network.parts < rows and not is_recording()
-
-    def _average_buffers(self) -> None:
-        """Statistics of batch norm: each process has those of its own rows."""
-        if self.peers.size > 1:
-            buffers = [b for b in self.networks[0].buffers() if b.is_floating_point()]
-            self.peers.add_up(buffers)
-            for buffer in buffers:
-                buffer /= self.peers.size
 
     def _changing(self) -> list[Tensor]:
         """All that a step changes, a slice for every member."""

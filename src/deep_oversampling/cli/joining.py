@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,19 +23,15 @@ def joined(device: str | None, out: Path | None) -> Iterator[Peers]:
     from ..peers import join_peers
 
     with join_peers(device) as peers:
-        if peers.size > 1 and out is None:
-            peers.told = True
-            raise InputError(
-                "several processes must be told the folder of their run (--out), found none: one "
-                "that is started again would not know where to go on"
-            )
         try:
-            if peers.first:
+            if peers.size > 1 and out is None:
+                peers.told = True
+                raise InputError(
+                    "several processes must be told the folder of their run (--out), found none; "
+                    "name one, so that a process that is started again knows where to go on"
+                )
+            with nullcontext() if peers.first or out is None else _written_down(out, peers):
                 yield peers
-            else:
-                assert out is not None
-                with _written_down(out, peers):
-                    yield peers
         except DOSError as error:
             if peers.first:
                 raise
