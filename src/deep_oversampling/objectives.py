@@ -43,7 +43,8 @@ def multi_task(
     total: Callable[[Tensor], Tensor] | None = None,  # adds up over processes that share a batch
 ) -> Objective:
     """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
-    return partial(_multi_task, pull=pull, limit=limit, loss=loss, total=total)
+    asked = partial(_multi_task, pull=pull, limit=limit, loss=loss)
+    return partial(asked, total=total) if total else asked  # it is walked as a tree in every step
 
 
 def dos_loss(
@@ -66,7 +67,7 @@ def _multi_task(
     pull: float,
     limit: float | None,
     loss: Loss,
-    total: Callable[[Tensor], Tensor] | None,
+    total: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     fx = network.embed(z.x)
     to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit, total)

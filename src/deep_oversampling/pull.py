@@ -30,9 +30,11 @@ def limit_pull(
     tensor([[3., 3.]])
     """
     # torch.compile makes wrong gradients of a Function inside vmap, but knows operators
-    if torch.compiler.is_compiling():
-        return _operator(fx, limit)  # type: ignore[no-any-return]
-    to_g, to_f = _LimitPull.apply(fx, limit, total)  # type: ignore[no-untyped-call]
+    both = _operator if torch.compiler.is_compiling() else _LimitPull.apply
+    given: tuple[Any, ...] = (fx, limit)
+    if total is not None:
+        both, given = _LimitShared.apply, (fx, limit, total)
+    to_g, to_f = both(*given)  # type: ignore[no-untyped-call]
     return to_g, to_f
 
 
@@ -61,12 +63,25 @@ class _LimitPull(torch.autograd.Function):
     generate_vmap_rule = True  # so that a stack of networks can be trained in one step
 
     @staticmethod
-    def forward(fx: Tensor, limit: float, total: Any) -> tuple[Tensor, Tensor]:
+    def forward(fx: Tensor, limit: float) -> tuple[Tensor, Tensor]:
         return fx.view_as(fx), fx.view_as(fx)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, ctx.limit, ctx.total = inputs
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Any) -> None:
+        ctx.limit = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None]:
+        return _arriving(from_g, from_f, ctx.limit), None
+
+
+class _LimitShared(torch.autograd.Function):
+    """Where others have more of the batch; an argument more costs time, so not for all."""
+
+    @staticmethod
+    def forward(ctx: Any, fx: Tensor, limit: float, total: Any) -> tuple[Tensor, Tensor]:
+        ctx.limit, ctx.total = limit, total
+        return fx.view_as(fx), fx.view_as(fx)
 
     @staticmethod
     def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None, None]:
@@ -88,11 +103,7 @@ def _(info: Any, in_dims: Any, fx: Tensor, limit: float) -> Any:
     return _operator(fx.movedim(in_dims[0], 0), limit), (0, 0)
 
 
-def _keep_limit(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.limit = inputs[1]
-
-
 _operator.register_autograd(
     lambda ctx, from_g, from_f: (_arriving(from_g, from_f, ctx.limit), None),
-    setup_context=_keep_limit,
+    setup_context=_LimitPull.setup_context,
 )
