@@ -80,6 +80,7 @@ def made_up(method: str, seed: int, value: float, **others: object):
     minority = () if others["setting"].imbalance == "none" else (0, 4, 5, 6)
     measures = dict.fromkeys(MEASURES, (value,) * 10)
     values = {"minority": minority, "samples": (20,) * 10, "measures": measures}
+    values["where"] = {"torch": "2", "hardware": "a machine"}
     return trial(method, seed, **{**values, "seconds": 2.0 if method == "dos" else 1.0, **others})
 
 

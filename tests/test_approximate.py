@@ -85,4 +85,4 @@ def test_fit_says_above_which_size(monkeypatch: pytest.MonkeyPatch) -> None:
         oversampling, "in_class_neighbors", lambda *a, **o: seen.append(o) or search(*a, **o)
     )
     train(small(), blobs(), rounds=2, approximate_above=1000)
-    assert seen == [{"approximate_above": 1000}] * 2
+    assert [options["approximate_above"] for options in seen] == [1000] * 2

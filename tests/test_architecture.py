@@ -25,11 +25,13 @@ ORDER = [
     "durable",
     "locking",
     "seeding",
+    "peers",
     "views",
     "augmentation",
     "samples",
     "plan",
     "network",
+    "shared_norm",
     "models",
     "residual",
     "nearest",
@@ -73,6 +75,7 @@ ORDER = [
     "demo",
     "",
     "rivals",
+    "workers",
     "paper",
     "report",
     "runs",
@@ -87,9 +90,9 @@ MAY_IMPORT = {
     "pull": set(),
     "nearest": set(),  # not classes of samples, not a network
     "approximate": {"errors"},
-    "overloading": {"errors", "nearest", "approximate"},  # not a network
+    "overloading": {"errors", "nearest", "approximate", "peers"},  # not a network
     "plan": {"errors"},  # not samples, not embeddings
-    "oversampling": {"errors", "overloading", "plan", "samples"},  # owns no seed
+    "oversampling": {"errors", "overloading", "peers", "plan", "samples"},  # owns no seed
     "metrics": {"errors"},
     "calibration": {"errors"},
     "logistic": {"errors"},

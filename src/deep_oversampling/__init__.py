@@ -4,7 +4,7 @@ from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
 from .callbacks import JSONLines, TensorBoard, several
 from .checkpoint import load_weights, save_weights
 from .engine import Engine
-from .errors import DOSError, InputError, Stopped, TrainingError
+from .errors import DOSError, InputError, PeerLost, Stopped, TrainingError
 from .estimator import DOSClassifier
 from .export import to_onnx
 from .fitting import fit, fit_many
@@ -14,6 +14,7 @@ from .models import lenet, mlp, resnet32
 from .network import Network, Normalize, embed, predict
 from .objectives import dos_loss
 from .oversampling import MicroClusters, oversample
+from .peers import Peers, join_peers
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
 from .residual import resnet18
@@ -39,6 +40,8 @@ __all__ = [
     "MirrorAndTurn",
     "Network",
     "Normalize",
+    "PeerLost",
+    "Peers",
     "Plan",
     "Report",
     "Samples",
@@ -51,6 +54,7 @@ __all__ = [
     "embed",
     "fit",
     "fit_many",
+    "join_peers",
     "knn_probe",
     "lenet",
     "load_weights",

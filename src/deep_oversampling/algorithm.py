@@ -9,6 +9,7 @@ from .losses import Loss, entropy
 from .network import Network, embed
 from .objectives import multi_task, single_task
 from .oversampling import oversample
+from .peers import Peers
 from .plan import Plan
 from .samples import Samples
 from .seeding import Streams
@@ -31,12 +32,13 @@ def deep_over_sampling(
     loss: Loss = entropy,
     approximate_above: int | None = None,
     done: int = 0,  # rounds of both kinds that the network has been trained for
+    peers: Peers | None = None,  # processes that share the work
 ) -> Iterator[Stage]:
     """Algorithm 1, a stage for every pass; the network is trained between them."""
     for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
     for t in range(max(done - initial_rounds, 0), rounds):  # line 6
-        v = embed(network, samples.x)  # lines 7–9: v_i = f(x_i)
+        v = embed(network, samples.x, peers=peers)  # lines 7–9: v_i = f(x_i)
         z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
             samples,
             v,
@@ -44,6 +46,7 @@ def deep_over_sampling(
             generator=rng("weights", t),
             weighted=weighted,
             approximate_above=approximate_above,
+            peers=peers,
         )
-        objective = multi_task(pull, pull_limit, loss=loss)
+        objective = multi_task(pull, pull_limit, loss=loss, total=peers.total if peers else None)
         yield Stage("multi", z, objective, embedded=(v, samples.y, samples.n))  # line 22: MTL(𝒵′)

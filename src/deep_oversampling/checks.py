@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import torch
 
 from .augmentation import Augmentation
+from .engine import Engine
 from .errors import DOSError, InputError
 from .network import Network, predict
+from .peers import Peers
 from .samples import Samples
 
-__all__ = ["check_apart", "check_augment", "check_numbers", "check_outputs"]
+__all__ = ["check_apart", "check_augment", "check_numbers", "check_outputs", "check_shared"]
 
 
 def check_apart(networks: Sequence[Network]) -> None:
@@ -87,4 +89,27 @@ def check_augment(augment: Augmentation | None, samples: Samples) -> None:
         raise InputError(
             f"augment must return a batch like the one it is given, {tuple(x.shape)} of {x.dtype}, "
             f"found {tuple(found.shape)} of {found.dtype}"
+        )
+
+
+def check_shared(
+    peers: Peers, networks: Sequence[Network], batch_size: int, engine: Engine | None
+) -> None:
+    """What several processes can train together."""
+    if peers.size == 1:
+        return
+    if len(networks) > 1:
+        raise InputError(
+            f"processes that train together must train one network, found {len(networks)}; give "
+            "each process trainings of its own instead"
+        )
+    if batch_size < peers.size:
+        raise InputError(
+            "every process must have a row of every batch, found a batch_size of "
+            f"{batch_size} for {peers.size} processes; start fewer or raise it"
+        )
+    if engine and engine.compile:
+        raise InputError(
+            "steps of several processes must not be compiled, found Engine(compile=True); leave it "
+            "out"
         )

@@ -1,6 +1,6 @@
 """What goes wrong, in words: what must hold, what was found, what to do."""
 
-__all__ = ["DOSError", "InputError", "Stopped", "TrainingError"]
+__all__ = ["DOSError", "InputError", "PeerLost", "Stopped", "TrainingError"]
 
 
 class DOSError(Exception):
@@ -9,6 +9,10 @@ class DOSError(Exception):
 
 class InputError(DOSError, ValueError):
     """Data, labels, a plan or an argument that cannot be used as it is."""
+
+
+class PeerLost(DOSError):
+    """Another process of the same training has ended, or cannot be reached."""
 
 
 class Stopped(DOSError):

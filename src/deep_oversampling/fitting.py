@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from .algorithm import deep_over_sampling
 from .augmentation import Augmentation
-from .checks import check_apart, check_augment, check_numbers, check_outputs
+from .checks import check_apart, check_augment, check_numbers, check_outputs, check_shared
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .history import History, Round, spread
@@ -22,10 +23,12 @@ from .losses import Loss, entropy
 from .metrics import measure
 from .mishaps import Examination, never_predicted
 from .network import Network, embed, pick_device, predict
+from .peers import Peers
 from .plan import Plan
 from .resuming import Checkpoints, described, digest_of
 from .samples import Samples
 from .seeding import streams
+from .shared_norm import shared_batch_norm
 from .snapshots import Snapshot
 from .stages import Judge, Member, Stage, sgd
 from .stopping import EarlyStopping, until_no_better
@@ -58,6 +61,8 @@ def fit(
     engine: Engine | None = None,  # default: Engine()
     checkpoint: Checkpoints | Path | str | None = None,  # a folder, to go on from after a crash
     recover: bool = True,  # a round that is lost is made again, once, with a tenth of the rate
+    peers: Peers | None = None,  # join_peers(): processes that train the network together
+    sync_batch_norm: bool = True,  # it sees their rows too; False: faster, and not the same
 ) -> History:
     """Train f and g together on fresh synthetic targets every round; the network is changed.
 
@@ -70,6 +75,10 @@ def fit(
     have collapsed or exploded. With ``recover`` that is written into ``history.mishaps`` and tried
     once more; lost again, or without, it is a `TrainingError`, and the network has the weights
     from before that round.
+
+    With ``peers``, every process makes the same call and ends with the same weights as one process
+    would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first
+    process alone calls ``on_round`` and writes checkpoints.
     """
     counts = samples.class_counts
     plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
@@ -97,6 +106,8 @@ def fit(
         engine=engine,
         checkpoint=checkpoint,
         recover=recover,
+        peers=peers,
+        sync_batch_norm=sync_batch_norm,
     )
     if isinstance(found, TrainingError):
         raise found
@@ -128,6 +139,8 @@ def fit_many(
     at_once: int | None = None,  # default: all on a GPU, one after the other without
     checkpoint: Checkpoints | Path | str | None = None,  # of a single network
     recover: bool = False,  # as in `fit`, for a single network: others would be slowed with it
+    peers: Peers | None = None,  # of a single network
+    sync_batch_norm: bool = True,  # as in `fit`
 ) -> list[History | TrainingError]:
     """`fit` for E networks; each ends where it would end alone, and ten cost little more than one.
 
@@ -168,6 +181,8 @@ def fit_many(
             f"a checkpoint folder is for the training of one network, found {many}; train them "
             "one after the other, each with a folder of its own"
         )
+    peers = peers or Peers()
+    check_shared(peers, networks, min(sizes), engine)
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
     place, makers, presented = pick_device(device), [], set()
@@ -198,18 +213,26 @@ def fit_many(
             loss=loss,
             approximate_above=approximate_above,
         )
-        judge = partial(_scores, data=validation, plan=plan) if validation else None
-        report = partial(on_round, e) if on_round else None
+        judge = partial(_scores, data=validation, plan=plan, peers=peers) if validation else None
+        report = partial(on_round, e) if on_round and peers.first else None
         snapshot = None
-        if checkpoint is not None:
+        if checkpoint is not None or peers.size > 1:
             settings = {**algorithm.keywords, "k": plan.k.tolist(), "r": plan.r.tolist()}
             settings |= {"batch_size": min(sizes), "seed": seeds[e], "augment": augment}
             settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
             settings |= {"engine": engine, "network": network, "samples": own}
             settings |= {"stop": stop, "validation": validation} if stop else {}
             told = {name: described(value) for name, value in settings.items()}
-            snapshot = checkpoint.open(told, digest_of(network))
-        make = _maker(algorithm, network, own, seeds[e], judge, report, stop, snapshot, validation)
+            if peers.size > 1:
+                more = {"validation": described(validation), "kept": checkpoint is not None}
+                more |= {"sync_batch_norm": sync_batch_norm}
+                peers.check_alike(told | more)
+                peers.as_first(list(network.state_dict().values()))
+            if checkpoint is not None:
+                snapshot = checkpoint.open(told, digest_of(network), peers=peers)
+        make = _maker(
+            algorithm, network, own, seeds[e], judge, report, stop, snapshot, validation, peers
+        )
         makers.append(partial(make, recover=recover))
     if at_once is None:
         at_once = how_many(many, place)
@@ -217,16 +240,18 @@ def fit_many(
         logging.getLogger(__name__).warning("trained one after the other: %s", reason)
         at_once = 1
     try:
-        members = train_together(
-            makers,
-            at_once=at_once,
-            batch_size=sizes.pop(),
-            optimizer=optimizer,
-            schedule=schedule,
-            augment=augment,
-            engine=engine,
-            checkpoints=checkpoint,
-        )
+        with shared_batch_norm(networks[0], peers) if sync_batch_norm else nullcontext():
+            members = train_together(
+                makers,
+                at_once=at_once,
+                batch_size=sizes.pop(),
+                optimizer=optimizer,
+                schedule=schedule,
+                augment=augment,
+                engine=engine,
+                checkpoints=checkpoint,
+                peers=peers,
+            )
     finally:
         if checkpoint is not None:
             checkpoint.close()
@@ -243,6 +268,7 @@ def _maker(
     stop: EarlyStopping | None,
     snapshot: Snapshot | None,  # to go on from
     validation: Samples | None,
+    peers: Peers,
 ) -> Callable[..., Member]:
     """A training that can begin again: with the weights of now, and all draws as at first."""
     tensors = [*network.parameters(), *network.buffers()]
@@ -258,11 +284,12 @@ def _maker(
             history, done, best = snapshot.history, snapshot.rounds, dict(snapshot.best)
 
         def stages() -> Iterator[Stage]:
-            made = algorithm(rng=rng, done=done)
+            made = algorithm(rng=rng, done=done, peers=peers)
             yield from until_no_better(made, network, history, stop, best) if stop else made
-            history.spreads.append(spread(embed(network, samples.x), samples.y, samples.n))
+            v = embed(network, samples.x, peers=peers)
+            history.spreads.append(spread(v, samples.y, samples.n))
             if validation:
-                p, t = predict(network, validation.x), len(history.rounds)
+                p, t = predict(network, validation.x, peers=peers), len(history.rounds)
                 history.mishaps += never_predicted(p, validation.y, validation.classes, t)
 
         member = Member(network, stages(), rng, judge, on_round, history, best=best)
@@ -273,8 +300,10 @@ def _maker(
     return make
 
 
-def _scores(network: Network, data: Samples, plan: Plan) -> dict[str, dict[str, float]]:
+def _scores(
+    network: Network, data: Samples, plan: Plan, peers: Peers
+) -> dict[str, dict[str, float]]:
     """Measures on validation data, for the classes that the plan favours and the others."""
-    report = measure(predict(network, data.x), data.y)
+    report = measure(predict(network, data.x, peers=peers), data.y)
     groups = {"minority": plan.minority.numpy(), "majority": ~plan.minority.numpy()}
     return {name: report.mean(group) for name, group in groups.items() if group.any()}

@@ -46,7 +46,8 @@ class Classes:
 def nearest(
     classes: Classes,
     limit: int,  # bytes, from `budget`
-) -> Tensor:  # (c, M, K)  rows of v, nearest first: the first k_j, and none for padding
+    asked: Tensor | None = None,  # (q,)  columns of the classes whose nearest are wanted; all: M
+) -> Tensor:  # (c, q, K)  rows of v, nearest first: the first k_j, and none for padding
     """The nearest by exact differences, of which few have to be computed.
 
     A product of matrices in single precision gives a lower bound of every distance (`_Bounds`);
@@ -59,21 +60,22 @@ def nearest(
     size = classes.members.shape[1]
     width = min(classes.most + _SPARE, size)
     with _full_precision(classes.v.device):
-        everyone = torch.arange(size, device=classes.v.device)
-        index, last, doubtful = _Bounds(classes, torch.float32).shortlist(everyone, width, limit)
+        if asked is None:
+            asked = torch.arange(size, device=classes.v.device)
+        index, last, doubtful = _Bounds(classes, torch.float32).shortlist(asked, width, limit)
         found = index[..., : classes.most]
-        j, i = doubtful.nonzero(as_tuple=True)  # class and column
+        j, i = doubtful.nonzero(as_tuple=True)  # class, and place among those asked
         proven, half = torch.empty_like(j, dtype=torch.bool), limit // 2  # lists and their points
         for part in _parts(len(j), _LIST * width, half):
             j_, i_ = j[part], i[part]
             listed = index[j_, i_], last[j_, i_]
-            found[j_, i_], proven[part] = _by_distance(classes, j_, i_, *listed, half)
+            found[j_, i_], proven[part] = _by_distance(classes, j_, asked[i_], *listed, half)
         left = (~proven).nonzero().flatten()
         j, i = j[left], i[left]
         for one in j.unique().tolist():
             rows = i[j == one]
-            found[one, rows] = _search_again(classes.only(one), rows, 4 * width, half)
-    return classes.members.unsqueeze(1).expand(-1, size, -1).gather(2, found)
+            found[one, rows] = _search_again(classes.only(one), asked[rows], 4 * width, half)
+    return classes.members.unsqueeze(1).expand(-1, len(asked), -1).gather(2, found)
 
 
 def _search_again(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .errors import InputError, TrainingError
+from .peers import Peers
 from .views import View, chunks
 
 __all__ = ["Network", "Normalize", "embed", "is_wide", "logits_of", "pick_device", "predict"]
@@ -186,9 +187,15 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 
 
-def embed(network: Network, x: Tensor | View, *, batch_size: int | None = None) -> Tensor:  # (m, d)
+def embed(
+    network: Network,
+    x: Tensor | View,
+    *,
+    batch_size: int | None = None,
+    peers: Peers | None = None,  # with which the samples are shared
+) -> Tensor:  # (m, d)
     """v_i = f(x_i) for every sample: evaluation mode, no gradient, in chunks."""
-    v = _in_chunks(network, network.embed, x, batch_size)
+    v = _in_chunks(network, network.embed, x, batch_size, peers)
     if not bool(v.isfinite().all()):
         row = int((~v.isfinite().all(1)).long().argmax())
         raise TrainingError(
@@ -199,25 +206,36 @@ def embed(network: Network, x: Tensor | View, *, batch_size: int | None = None) 
 
 
 def predict(
-    network: Network, x: Tensor | View, *, batch_size: int | None = None
+    network: Network,
+    x: Tensor | View,
+    *,
+    batch_size: int | None = None,
+    peers: Peers | None = None,  # with which the samples are shared
 ) -> Tensor:  # (m, n)
     """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
-    return logits_of(network, x, batch_size=batch_size).softmax(1)
+    return _in_chunks(network, network, x, batch_size, peers).softmax(1)
 
 
 def logits_of(
     network: Network, x: Tensor | View, *, batch_size: int | None = None
 ) -> Tensor:  # (m, n)
     """g(f(x)) of every sample, before the softmax."""
-    return _in_chunks(network, network, x, batch_size)
+    return _in_chunks(network, network, x, batch_size, None)
 
 
-def _in_chunks(network: Network, function: Any, x: Tensor | View, most: int | None) -> Tensor:
-    most = most or (256 if network.device.type == "cpu" else 8192)  # of a cache, of a GPU
+def _in_chunks(
+    network: Network, function: Any, x: Tensor | View, most: int | None, peers: Peers | None
+) -> Tensor:
+    size = most or (256 if network.device.type == "cpu" else 8192)  # of a cache, of a GPU
     was_training = network.training
     network.eval()
+
+    def of(rows: slice) -> Tensor:
+        some = x.select(rows) if isinstance(x, View) else x[rows]
+        return torch.cat([function(part.to(network.device)) for part in chunks(some, size)])
+
     try:
         with torch.no_grad():
-            return torch.cat([function(part.to(network.device)) for part in chunks(x, most)])
+            return (peers or Peers()).gathered(of, len(x))
     finally:
         network.train(was_training)

@@ -35,9 +35,16 @@ def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tu
     return ell, torch.zeros_like(ell)
 
 
-def multi_task(pull: float, limit: float | None, *, loss: Loss = entropy) -> Objective:
+def multi_task(
+    pull: float,
+    limit: float | None,
+    *,
+    loss: Loss = entropy,
+    total: Callable[[Tensor], Tensor] | None = None,  # adds up over processes that share a batch
+) -> Objective:
     """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
-    return partial(_multi_task, pull=pull, limit=limit, loss=loss)
+    asked = partial(_multi_task, pull=pull, limit=limit, loss=loss)
+    return partial(asked, total=total) if total else asked  # it is walked as a tree in every step
 
 
 def dos_loss(
@@ -54,10 +61,16 @@ def dos_loss(
 
 
 def _multi_task(
-    network: Network, z: MicroClusters, *, pull: float, limit: float | None, loss: Loss
+    network: Network,
+    z: MicroClusters,
+    *,
+    pull: float,
+    limit: float | None,
+    loss: Loss,
+    total: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     fx = network.embed(z.x)
-    to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit)
+    to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit, total)
     c, k, _ = z.v.shape  # the first c rows have neighbours, K each
     alone = len(fx) - c
     errors = weighted_errors(to_f[:c], z.v, z.w)  # (c, K)

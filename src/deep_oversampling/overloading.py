@@ -13,6 +13,7 @@ from torch import Tensor
 from .approximate import approximately_nearest
 from .errors import InputError
 from .nearest import Classes, budget, nearest, padded, scale_of
+from .peers import Peers
 
 __all__ = ["Neighborhoods", "in_class_neighbors"]
 
@@ -37,6 +38,7 @@ def in_class_neighbors(
     *,
     memory: int = 256,
     approximate_above: int | None = None,
+    peers: Peers | None = None,  # that have the same v, and share the search
 ) -> Neighborhoods:
     """The k_j nearest in-class neighbours of every sample, nearest first, exact.
 
@@ -54,7 +56,7 @@ def in_class_neighbors(
             [2, 1, 0],
             [3, 3, 3]])
     """
-    v, most = v.detach(), int(k.max())  # K
+    v, most, peers = v.detach(), int(k.max()), peers or Peers()  # K
     counts, wanted = torch.bincount(y, minlength=len(k)).tolist(), k.tolist()
     _check(counts, wanted, memory)
     order = y.argsort(stable=True)  # class by class
@@ -64,17 +66,27 @@ def in_class_neighbors(
     own = torch.arange(len(v) + 1, device=v.device).unsqueeze(1)
     index = own.repeat(1, most + 1)  # one row more, for what is found for padding
     if approximate_above is not None:
-        for span in (one for one in spans if one.size > approximate_above):
+        large = sorted((one for one in spans if one.size > approximate_above), key=_by_size)
+        for span in large[peers.own]:
             rows = order[span.start : span.start + span.size]
             index[rows, 1 : span.k + 1] = rows[approximately_nearest(v[rows], span.k)]
         spans = [one for one in spans if one.size <= approximate_above]
     scale, limit = scale_of(v), budget(v.device, memory)
     for batch in _batches(spans, limit):
         classes = _table(v, scale, order, batch)
-        rows = classes.members.where(classes.real, len(v))
-        index[rows.flatten(), 1 : classes.most + 1] = nearest(classes, limit).flatten(0, 1)
+        # every class is shared by those who ask: whatever the sizes, each has as much to do
+        asked = torch.arange(classes.members.shape[1], device=v.device)[peers.own]
+        if len(asked):
+            rows = classes.members.where(classes.real, len(v))[:, peers.own]
+            found = nearest(classes, limit, asked)
+            index[rows.flatten(), 1 : classes.most + 1] = found.flatten(0, 1)
+    index, own = index[:-1], own[:-1]
+    if peers.total:  # who was not asked is where it was; only what was searched travels
+        searched = k.to(v.device)[y] > 0
+        found = peers.total(index[searched, 1:] - own[searched])
+        index[searched, 1:] = found + own[searched]
     mask = torch.arange(most + 1, device=v.device) <= k.to(v.device)[y].unsqueeze(1)
-    return Neighborhoods(index[:-1].where(mask, own[:-1]), mask)
+    return Neighborhoods(index.where(mask, own), mask)
 
 
 class _Span(NamedTuple):
@@ -85,13 +97,17 @@ class _Span(NamedTuple):
     k: int
 
 
+def _by_size(span: _Span) -> int:
+    return -span.size
+
+
 def _batches(spans: list[_Span], limit: int) -> Iterator[list[_Span]]:
     """Classes of similar size whose distances fit into ``limit`` bytes together, else single ones.
 
     Small classes would otherwise cost more for being many than for what is in them.
     """
     batch: list[_Span] = []
-    for span in sorted(spans, key=lambda one: -one.size):
+    for span in sorted(spans, key=_by_size):
         if batch:
             largest = padded(batch[0].size)
             distances = (len(batch) + 1) * largest**2

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from .errors import InputError, TrainingError
 from .overloading import Neighborhoods, in_class_neighbors
+from .peers import Peers
 from .plan import Plan
 from .samples import Samples
 
@@ -121,6 +122,7 @@ def oversample(
     generator: Generator,
     weighted: bool = True,
     approximate_above: int | None = None,
+    peers: Peers | None = None,  # that have the same v, and share the search
 ) -> Overloaded:
     """Lines 10–21: select 𝒩(x) in every class and pair each sample with r_j weight vectors.
 
@@ -128,7 +130,9 @@ def oversample(
     overloaded set 𝒵.
     """
     _check(samples, v, plan)
-    neighborhoods = in_class_neighbors(v, samples.y, plan.k, approximate_above=approximate_above)
+    neighborhoods = in_class_neighbors(
+        v, samples.y, plan.k, approximate_above=approximate_above, peers=peers
+    )
     anchor = torch.arange(len(samples), device=v.device)
     anchor = anchor.repeat_interleave(plan.r.to(v.device)[samples.y])
     members = neighborhoods.mask[anchor]

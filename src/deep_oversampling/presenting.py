@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 
 from .augmentation import Augmentation
 from .oversampling import Overloaded
+from .peers import Peers
 from .trees import changed, joined, leaves
 
 __all__ = ["Chunk", "Presentation", "Table", "at", "batches"]
@@ -90,8 +91,11 @@ class Presentation:
         images_per_row: int = 1,
         device: torch.device,
         steady: bool = False,  # shapes should be the same in every round
+        peers: Peers | None = None,  # processes that share every batch, of one image a row
     ) -> None:
         self._augment, images = augment, images_per_row * batch_size
+        self._peers = peers or Peers()
+        own = self._peers.own
         some = next(table for table in tables if table is not None)
         rows, present, u = [], [], []
         for table, generator in zip(tables, generators, strict=True):
@@ -103,18 +107,15 @@ class Presentation:
             present.append(drawn[1][:steps])
         self.steps = [len(each) for each in rows]
         self._tables, rows, present = _neighbours_first(
-            [t or some for t in tables], rows, present, batch_size, steady
+            [t or some for t in tables], rows, present, batch_size, steady, own
         )
         whole = max(self.steps)  # those who are done earlier wait, with rows that do not count
-        self._indices = [_longer(each, whole).to(device) for each in rows]
-        self._u = [_longer(each, whole).to(device) for each in u]
+        self._indices = [_longer(each, whole)[:, own].to(device) for each in rows]
+        self._u = [_longer(each, whole)[:, own].to(device) for each in u]
         there = torch.stack([_longer(each, whole) for each in present], 1)
-        self._share = (there / there.sum(2, keepdim=True).clamp(min=1)).to(device)
-
-    @property
-    def rows(self) -> Tensor:  # (steps, E)
-        """Of every batch, those that count."""
-        return (self._share > 0).sum(2)
+        counts = there.sum(2, keepdim=True)
+        self.rows = counts.squeeze(2).to(device)  # (steps, E)  of every batch, those that count
+        self._share = (there / counts.clamp(min=1))[..., own].to(device)
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
@@ -125,6 +126,7 @@ class Presentation:
         one = sum(tensor.numel() * tensor.element_size() for tensor in leaves(tuple(first)))
         room = _ROOM if self._share.device.type == "cpu" else _ROOM_OF_A_GPU
         size = max(1, min(_STEPS, room // max(one, 1)))
+        size = -self._peers.most(-size)  # who takes steps together must pause together
         counts = torch.tensor(self.steps)
         start = 0
         for end in sorted(set(self.steps) - {0}):  # from end to end the same members are awake
@@ -161,7 +163,12 @@ def _expected(share: float, batch_size: int) -> int:
 
 
 def _neighbours_first(
-    tables: list[Table], rows: list[Tensor], present: list[Tensor], batch_size: int, steady: bool
+    tables: list[Table],
+    rows: list[Tensor],
+    present: list[Tensor],
+    batch_size: int,
+    steady: bool,
+    own: slice,  # rows of a batch that are gathered here
 ) -> tuple[list[Table], list[Tensor], list[Tensor]]:
     """Batches of 𝒵′ with the rows that have neighbours first, and no room for others' neighbours.
 
@@ -179,7 +186,8 @@ def _neighbours_first(
         order = crowded.long().argsort(dim=1, descending=True, stable=True)
         rows[e], present[e] = rows[e].gather(1, order), present[e].gather(1, order)
         most = max(most, int(crowded.sum(1).max()) if len(crowded) else 0)
-    return [replace(table, heads=most) for table in found], rows, present
+    heads = len(range(most)[own])
+    return [replace(table, heads=heads) for table in found], rows, present
 
 
 def _longer(tensor: Tensor, steps: int) -> Tensor:

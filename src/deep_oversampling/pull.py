@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ __all__ = ["limit_pull"]
 def limit_pull(
     fx: Tensor,  # (b, d)  f(x)
     limit: float,
+    total: Callable[[Tensor], Tensor] | None = None,  # adds up where others have more of the batch
 ) -> tuple[Tensor, Tensor]:  # two times (b, d)
     """f(x) twice, for ℓ_g and for ℓ_f, such that the pull of ℓ_f stays within ``limit``.
 
@@ -29,14 +31,25 @@ def limit_pull(
     """
     # torch.compile makes wrong gradients of a Function inside vmap, but knows operators
     both = _operator if torch.compiler.is_compiling() else _LimitPull.apply
-    to_g, to_f = both(fx, limit)  # type: ignore[no-untyped-call]
+    given: tuple[Any, ...] = (fx, limit)
+    if total is not None:
+        both, given = _LimitShared.apply, (fx, limit, total)
+    to_g, to_f = both(*given)  # type: ignore[no-untyped-call]
     return to_g, to_f
 
 
-def _arriving(from_g: Tensor, from_f: Tensor, limit: float) -> Tensor:  # (…, b, d)
+def _arriving(
+    from_g: Tensor,
+    from_f: Tensor,
+    limit: float,
+    total: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:  # (…, b, d)
     """What goes on to the embedder, for every network of a stack by itself."""
     smallest = torch.finfo(from_f.dtype).tiny  # no pull at all: nothing to shorten
-    shorten = limit * _length(from_g) / _length(from_f).clamp(min=smallest)
+    of_g, of_f = _length(from_g), _length(from_f)
+    if total:  # of the whole batch
+        of_g, of_f = total(torch.stack([of_g, of_f]).square()).sqrt().unbind()
+    shorten = limit * of_g / of_f.clamp(min=smallest)
     return torch.addcmul(from_g, shorten.clamp(max=1.0), from_f)
 
 
@@ -60,6 +73,19 @@ class _LimitPull(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None]:
         return _arriving(from_g, from_f, ctx.limit), None
+
+
+class _LimitShared(torch.autograd.Function):
+    """Where others have more of the batch; an argument more costs time, so not for all."""
+
+    @staticmethod
+    def forward(ctx: Any, fx: Tensor, limit: float, total: Any) -> tuple[Tensor, Tensor]:
+        ctx.limit, ctx.total = limit, total
+        return fx.view_as(fx), fx.view_as(fx)
+
+    @staticmethod
+    def backward(ctx: Any, from_g: Tensor, from_f: Tensor) -> tuple[Tensor, None, None]:
+        return _arriving(from_g, from_f, ctx.limit, ctx.total), None, None
 
 
 @torch.library.custom_op("deep_oversampling::limit_pull", mutates_args=())

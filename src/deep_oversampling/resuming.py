@@ -27,6 +27,7 @@ from .errors import InputError, Stopped
 from .history import History
 from .locking import Lock
 from .network import Network
+from .peers import Peers
 from .samples import Samples
 from .snapshots import Snapshot, pack, unpack
 from .training import Halfway
@@ -66,34 +67,43 @@ class Checkpoints:
         self._settings: dict[str, Any] = {}
         self._begun = ""
         self._lock = Lock(self.folder / "lock", of=f"the checkpoint folder {self.folder}")
+        self._peers = Peers()
         self.snapshot: Snapshot | None = None
 
     def stop(self) -> None:
         """Ask for an end after the current steps, with a checkpoint; a signal may call it."""
         self._stopping = True
 
-    def open(self, settings: dict[str, Any], begun: str) -> Snapshot | None:
+    def open(
+        self, settings: dict[str, Any], begun: str, *, peers: Peers | None = None
+    ) -> Snapshot | None:
         """The newest checkpoint that is whole, if there is one; other settings are refused.
 
         ``begun`` is the digest of the weights that the network has now. Those of the checkpoint
         take their place, so others than at the first time change nothing; a line in the log says
         it, as they may be meant to begin another training.
+
+        Of several processes the first alone uses the folder; the others are told what is in it.
         """
+        self._peers = peers or self._peers
         self._settings = json.loads(json.dumps(settings))
         self._begun = begun
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unusable(error) from None
-        self._lock.take()
-        try:
-            self.snapshot = self._newest()
+            self.snapshot = self._peers.from_first(self._look)
             if self.snapshot and self._on_found:
                 self._on_found(self.snapshot.history, self.snapshot.whole)
         except BaseException:
             self.close()
             raise
         return self.snapshot
+
+    def _look(self) -> Snapshot | None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from None
+        self._lock.take()
+        return self._newest()
 
     def close(self) -> None:
         """Others may use the folder again."""
@@ -122,10 +132,18 @@ class Checkpoints:
         return None
 
     def due(self) -> bool:
-        return self._stopping or time.monotonic() - self._written >= self._seconds
+        """Whether it is time for one, or anybody wants to stop."""
+        late = time.monotonic() - self._written >= self._seconds
+        wish = self._peers.most(2 if self._stopping else int(late))
+        self._stopping = wish == 2
+        return wish > 0
 
     def write(self, snapshot: Snapshot) -> None:
         """To a new file, whole or not at all; older ones are deleted then."""
+        self._peers.from_first(lambda: self._write(snapshot))
+        self._written = time.monotonic()
+
+    def _write(self, snapshot: Snapshot) -> None:
         snapshot.begun = self._begun
         try:
             files = self._files()
@@ -137,7 +155,6 @@ class Checkpoints:
         for old in self._files()[:-_KEPT]:
             with contextlib.suppress(OSError):  # it does no harm
                 old.unlink(missing_ok=True)
-        self._written = time.monotonic()
         if self._stopping:
             raise Stopped(
                 f"stopped after {snapshot.rounds} rounds"

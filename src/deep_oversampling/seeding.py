@@ -56,8 +56,11 @@ class Sittings:
         self,
         generator: Generator,
         states: dict[str, Tensor] | None = None,  # to go on from, instead of a seed
+        *,
+        which: int = 0,  # of several processes that each have draws of their own
     ) -> None:
-        self._seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
+        seeds = torch.randint(2**62, (which + 1,), generator=generator, device="cpu")
+        self._seed = int(seeds[-1])
         self._states = states
 
     @contextmanager

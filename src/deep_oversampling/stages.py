@@ -26,6 +26,7 @@ from .history import History, Round, spread
 from .mishaps import Examination, slow_down, slowed_before
 from .network import Network
 from .objectives import Objective
+from .peers import Peers
 from .presenting import Table
 from .resuming import Checkpoints, Keeping
 from .seeding import Streams
@@ -113,6 +114,7 @@ def in_parts(
     augment: Augmentation | None = None,
     engine: Engine | None = None,
     checkpoints: Checkpoints | None = None,  # of the only member
+    peers: Peers | None = None,  # processes that train the only member together
     sharing: int = 1,  # trainings that take turns: each is charged its part of the time
     most: int | None = None,  # steps of a part
 ) -> Generator[None, None, None]:
@@ -126,7 +128,7 @@ def in_parts(
     networks = [member.network for member in members]
     good = [LastGood(network) for network in networks]
     start = time.perf_counter()  # what a stage is made of costs time as well
-    with closing(Trainer(networks, optimizer, engine=engine)) as trainer:
+    with closing(Trainer(networks, optimizer, engine=engine, peers=peers)) as trainer:
         scheduler = schedule(trainer.optimizer) if schedule else None
         first = members[0]
         keeping = Keeping(checkpoints, networks[0], trainer.optimizer, first.history, first.best)
@@ -191,7 +193,7 @@ def _present(
     for e, member in enumerate(members):
         if member.examine and not isinstance(outcomes[e], TrainingError):
             outcomes[e] = member.examine(member.network) or outcomes[e]
-    return outcomes
+    return trainer.peers.from_first(lambda: outcomes)  # all must go on, or none
 
 
 def _can_be_made_again(

@@ -21,6 +21,7 @@ from .errors import InputError, TrainingError
 from .memory import free_memory, is_out_of_memory, is_recording
 from .network import Network, is_wide
 from .objectives import Objective
+from .peers import Peers
 from .presenting import Chunk, Presentation, Table, at
 from .replaying import Replay
 from .seeding import Sittings, random_states
@@ -58,8 +59,10 @@ class Trainer:
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
         *,
         engine: Engine | None = None,
+        peers: Peers | None = None,  # processes that train the same network, each on some rows
     ) -> None:
         self.networks, self._engine = list(networks), engine or Engine()
+        self.peers = peers or Peers()
         device = self.networks[0].device
         self._engine.check(device)
         wide = len(self.networks) == 1 and device.type == "cuda" and is_wide(self.networks[0])
@@ -67,7 +70,8 @@ class Trainer:
             _lay_out(self.networks[0], torch.channels_last)
         self._stack = Stack(self.networks)
         self.optimizer = self._stack.optimizer(optimizer)
-        records = self._engine.replay and device.type == "cuda"
+        alone = self.peers.size == 1  # others do not take part in a recording
+        records = self._engine.replay and device.type == "cuda" and alone
         self._steady = records or self._engine.compile
         recorder = CudaGraphs(device, self._objection, try_convolutions=wide) if records else None
         self._replay = Replay(self._step, recorder)
@@ -110,6 +114,7 @@ class Trainer:
             images_per_row=images_per_row,
             device=device,
             steady=self._steady,
+            peers=self.peers,
         )
         objective = joined(objectives, lambda each: torch.stack([t.to(device) for t in each]))
         self._uneven = len(set(presentation.steps) - {0}) > 1
@@ -117,7 +122,8 @@ class Trainer:
         at_once = _STEPS_AT_ONCE if between and device.type == "cpu" else most
         self._stack.train()
         try:
-            sittings = Sittings(generators[0], since.random if since else None)
+            states = since.random if since and self.peers.first else None  # it alone kept them
+            sittings = Sittings(generators[0], states, which=self.peers.rank)
             for chunk in presentation.chunks(since.step if since else 0, at_once):
                 with sittings.sit():
                     losses.append(self._run(objective, chunk))
@@ -126,6 +132,8 @@ class Trainer:
                 yield
         finally:
             self._stack.eval()
+        if self.peers.size > 1:  # batch norm may have seen other rows in each
+            self.peers.as_first(list(self.networks[0].buffers()))
         return self._outcomes(torch.cat(losses), presentation.rows, presentation.steps)
 
     def _run(self, objective: Objective, chunk: Chunk) -> Tensor:  # (steps, E, 2)
@@ -140,7 +148,9 @@ class Trainer:
         ell_g, ell_f, *weights = self._stack.losses(objective, at(batch, step))
         share = at(share, step)
         if weights:  # the mean of the rows that are no padding, by their weights
-            share = share * weights[0] / (share * weights[0]).sum(1, keepdim=True)
+            whole = (share * weights[0]).sum(1, keepdim=True)
+            whole = self.peers.total(whole) if self.peers.total else whole
+            share = share * weights[0] / whole
         return (torch.stack([ell_g, ell_f], 2) * share.unsqueeze(2)).sum(1)
 
     def _step(
@@ -154,12 +164,17 @@ class Trainer:
             step = torch.tensor([step], device=chunk.share.device)  # a number would be compiled in
         awake = chunk.awake
         kept = [] if awake is None else [(tensor, tensor.clone()) for tensor in self._changing()]
-        ell = self._backward(objective, chunk, step)
+        ell = self._backward(objective, chunk, step).detach()
+        if self.peers.size > 1:
+            # not by DistributedDataParallel: its hooks sit on a module's forward, and a step calls
+            # f, g and the limit on the pull by themselves
+            gradients = [p.grad for p in self._stack.parameters() if p.grad is not None]
+            self.peers.add_up([ell, *gradients])
         self.optimizer.step()
         for tensor, before in kept:
             there = awake.view(-1, *[1] * (tensor.ndim - 1))  # type: ignore[union-attr]
             tensor.copy_(torch.where(there, tensor, before))
-        return ell.detach()
+        return ell
 
     def _backward(self, objective: Objective, chunk: Chunk, step: int | Tensor) -> Tensor:  # (E, 2)
         """Where memory does not suffice, in twice as many parts; nothing has changed by then."""
@@ -186,7 +201,7 @@ class Trainer:
 
     def _can_split(self, rows: int) -> bool:
         """A stack is halved elsewhere, batch norm would see other batches, a recording stands."""
-        alone = len(self.networks) == 1 and not self._engine.compile
+        alone = len(self.networks) == self.peers.size == 1 and not self._engine.compile
         network = self.networks[0]
         mixes = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
         return alone and not mixes and network.parts < rows and not is_recording()

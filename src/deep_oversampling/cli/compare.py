@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,10 @@ from .bars import bar
 from .compare_table import print_table
 from .data import Cache, DataDir
 from .signals import Signals
+from .workers import GpusPerTask, ProcessCount, RayAddress, chosen_place
 
 if TYPE_CHECKING:
+    from ..data import Splits
     from ..rivals import Method
     from ..rivals.missing import Missing
     from ..rivals.summary import Row
@@ -90,6 +93,9 @@ def compare(
     device: Annotated[str | None, typer.Option(show_default="a GPU if there is one")] = None,
     data_dir: DataDir = None,
     cache: Cache = None,
+    processes: ProcessCount = None,
+    ray: RayAddress = None,
+    gpus_per_task: GpusPerTask = 0.0,
 ) -> None:
     """Every method on the same network, subset, rounds and test set, over several seeds.
 
@@ -101,11 +107,13 @@ def compare(
     """
     from ..data import load, parse_protocol
     from ..rivals.compare import check_setting, contents
-    from ..rivals.missing import missing_trials, run_missing
+    from ..rivals.missing import missing_trials
     from ..rivals.recipes import filled_up, recipe_of
     from ..rivals.summary import TEST, summarize
     from ..rivals.trials import append_trial, check_writable, read_trials
+    from ..workers import Order
 
+    place = chosen_place(processes=processes, ray=ray, gpus_per_task=gpus_per_task, device=device)
     chosen = _chosen(methods)
     protocol = str(parse_protocol(imbalance))
     splits = load(data, data_dir=data_dir, cache=cache, size=size)
@@ -134,15 +142,19 @@ def compare(
         check_writable(path)
     _suit_threads(setting.model, splits.train)
     seeds = range(seed, seed + trials)
+    source = _source(data, data_dir=data_dir, cache=cache, size=size)
     with Signals() as signals, _alone(path):
         found = read_trials(path, setting) if path else []
         found = [trial for trial in found if not trial.left_out]  # those are tried again
         missing = missing_trials(found, chosen, seeds)
         try:
-            for trial in _shown(run_missing(splits, setting, missing, device=device), missing):
-                found.append(trial)
-                if path:
-                    append_trial(path, trial)
+            if any(missing.values()):
+                with place:
+                    order = Order(splits, setting, missing, source)
+                    for trial in _shown(place.run(order), missing):
+                        found.append(trial)
+                        if path:
+                            append_trial(path, trial)
         except KeyboardInterrupt:
             kept = f"{len(found)} trials are in {path}; the same command goes on there"
             print(f"dos: stopped; {kept if path else _NOT_KEPT}", file=sys.stderr)
@@ -163,6 +175,23 @@ def compare(
         print_table(rows, found, group, title, measure)
         if path:
             print(f"trials: {path}")
+
+
+def _source(
+    data: str, *, data_dir: Path | None, cache: Path | None, size: int | None
+) -> Callable[[], Splits]:
+    """How the same is loaded by a worker, which may stand in another folder."""
+    from ..data import load
+    from ..data.cache import cache_folder, data_folder
+    from ..data.load import NAMES
+
+    return partial(
+        load,
+        data if data in NAMES else Path(data).expanduser().absolute(),
+        data_dir=data_folder(data_dir).absolute(),
+        cache=cache_folder(cache).absolute(),
+        size=size,
+    )
 
 
 def _shown(trials: Iterator[Trial], missing: Missing) -> Iterator[Trial]:

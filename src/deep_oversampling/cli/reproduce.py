@@ -15,6 +15,7 @@ from rich.markup import escape
 from .bars import bar
 from .data import Cache, DataDir
 from .signals import Signals
+from .workers import GpusPerTask, ProcessCount, RayAddress, chosen_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +57,9 @@ def reproduce(
     device: Annotated[str | None, typer.Option(show_default="a GPU if there is one")] = None,
     data_dir: DataDir = None,
     cache: Cache = None,
+    processes: ProcessCount = None,
+    ray: RayAddress = None,
+    gpus_per_task: GpusPerTask = 0.0,
 ) -> None:
     """Every table of the paper, beside the printed numbers; finished trials are not repeated.
 
@@ -75,15 +79,25 @@ def reproduce(
     if render:
         check_results(out)
     else:
+        place = chosen_place(
+            processes=processes, ray=ray, gpus_per_task=gpus_per_task, device=device
+        )
         laboratory = Laboratory(
-            out, trials=trials, quick=quick, data_dir=data_dir, cache=cache, device=device
+            out,
+            trials=trials,
+            quick=quick,
+            data_dir=data_dir,
+            cache=cache,
+            device=device,
+            workers=place,
         )
         copy_printed(out)
         with Signals() as signals:
             try:
-                for name in chosen:
-                    _make(laboratory, name, failed)
-                    _write(out, page, failed)  # after every table: of what is done, if stopped
+                with place:
+                    for name in chosen:
+                        _make(laboratory, name, failed)
+                        _write(out, page, failed)  # after every table: of what is done, if stopped
             except KeyboardInterrupt:
                 told = f"what is finished is in {out}; the same command goes on there"
                 print(f"dos: stopped; {told}", file=sys.stderr)

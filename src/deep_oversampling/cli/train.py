@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +16,12 @@ from .data import Cache, DataDir
 from .signals import Signals
 
 if TYPE_CHECKING:
-    from ..runs import Task
+    from ..data import Splits
+    from ..peers import Peers
+    from ..runs import Outcome, Settings, Task
     from ..runs.unfinished import Unfinished
+    from ..selection import Candidate
+    from .train_tables import Live
 
 __all__ = ["train"]
 
@@ -99,6 +104,8 @@ def train(
 
     dos train --config runs/first/config.toml   (the same run again)
 
+    torchrun --nproc-per-node 4 -m deep_oversampling train pictures/ --out runs/first
+
     A run that was stopped or killed goes on where it was when --out names its folder.
     """
     given = {
@@ -137,12 +144,9 @@ def _train(
     signals: Signals,
 ) -> int:
     from ..data.load import NAMES
-    from ..runs import Settings, prepare, read_settings
+    from ..runs import Settings, read_settings
     from ..runs.settings import check_trusted
-    from ..runs.unfinished import begin, candidates_in
-    from .loading import load_shown
-    from .threads import suit_threads
-    from .train_tables import print_task
+    from .joining import joined
 
     options = read_settings(config) if config else {}
     if given["model"] is None:
@@ -153,39 +157,97 @@ def _train(
     if options["data"] not in NAMES and Path(options["data"]).exists():
         options["data"] = str(Path(options["data"]).absolute())  # from wherever it is made again
     settings = Settings(**options)
-    splits = load_shown(settings.data, data_dir=settings.data_dir, cache=cache, size=settings.size)
-    chosen = () if overwrite else candidates_in(out)
-    if settings.k == "auto" and not chosen:
-        print("choosing k and r: every candidate is trained on four fifths of the samples …")
-    task = prepare(settings, splits, chosen)
+    with joined(settings.device, out) as peers:
+        return _train_with(peers, settings, out, overwrite, cache, signals)
+
+
+def _train_with(
+    peers: Peers,
+    settings: Settings,
+    out: Path | None,
+    overwrite: bool,
+    cache: Path | None,
+    signals: Signals,
+) -> int:
+    from ..runs.unfinished import Unfinished, begin, task_in_words
+    from .loading import load_shown
+    from .threads import suit_threads
+    from .train_tables import print_task
+
+    splits = peers.after_first(
+        lambda: load_shown(
+            settings.data, data_dir=settings.data_dir, cache=cache, size=settings.size
+        )
+    )
+    task = _prepared(peers, settings, splits, None if overwrite else out)
+    peers.check_alike(task_in_words(task))
     suit_threads(task.network)
     print_task(task)
-    with begin(out, splits.name, task, overwrite=overwrite) as unfinished:
+    with peers.after_first(
+        lambda: begin(out, splits.name, task, overwrite=overwrite),
+        others=lambda: Unfinished(out or Path()),  # which only the first one writes to
+    ) as unfinished:
         try:
-            return _finish(task, unfinished, signals, held_out=splits.validation is None)
+            return _finish(peers, task, unfinished, signals, held_out=splits.validation is None)
         except DOSError as error:
-            if isinstance(error, TrainingError) or not unfinished.has_checkpoint:
+            hopeless = isinstance(error, TrainingError) or not unfinished.has_checkpoint
+            if hopeless and peers.first:
                 _remove(unfinished)  # nothing to go on from: other settings may be tried there
             raise
 
 
-def _finish(task: Task, unfinished: Unfinished, signals: Signals, *, held_out: bool) -> int:
-    """Train, or go on, and keep what came of it."""
-    from ..report import save_story, write_report
+def _prepared(peers: Peers, settings: Settings, splits: Splits, out: Path | None) -> Task:
+    """With the k that the first process has chosen, now or when the run in ``out`` was begun."""
+    from ..runs import prepare
+    from ..runs.unfinished import candidates_in
+
+    chosen = peers.from_first(lambda: candidates_in(out))
+    if settings.k == "auto" and not chosen:
+        print("choosing k and r: every candidate is trained on four fifths of the samples …")
+    made: list[Task] = []
+
+    def prepare_first() -> Sequence[Candidate]:
+        made.append(prepare(settings, splits, chosen))
+        return made[0].candidates
+
+    candidates = peers.from_first(prepare_first)
+    return made[0] if peers.first else prepare(settings, splits, candidates)
+
+
+def _finish(
+    peers: Peers, task: Task, unfinished: Unfinished, signals: Signals, *, held_out: bool
+) -> int:
+    """Train, or go on, and keep what came of it; the first process alone has something to keep."""
     from ..runs import train as train_task
+    from .train_tables import Live
+
+    with Live(task) as live, signals.asking(unfinished.stop):
+        outcome = train_task(
+            task, live.on_round, unfinished=unfinished, on_found=live.on_found, peers=peers
+        )
+    return peers.from_first(lambda: _keep(task, outcome, unfinished, signals, live, held_out))
+
+
+def _keep(
+    task: Task,
+    outcome: Outcome | None,
+    unfinished: Unfinished,
+    signals: Signals,
+    live: Live,
+    held_out: bool,
+) -> int:
+    from ..report import save_story, write_report
     from ..runs.folder import save_run
     from ..runs.places import CONFIG, REPORT
     from ..runs.record import make_record
     from ..runs.telling import tell
     from ..runs.training import FINISHED
     from ..zoo import is_trusted
-    from .train_tables import Live, print_measures
+    from .train_tables import print_measures
 
     folder = unfinished.run
     own = "" if is_trusted(task.settings.model) else f" --model {_quoted(task.settings.model)}"
     go_on = f"to go on: dos train --config {_quoted(folder / CONFIG)} --out {_quoted(folder)}{own}"
-    with Live(task) as live, signals.asking(unfinished.stop):
-        outcome = train_task(task, live.on_round, unfinished=unfinished, on_found=live.on_found)
     if outcome is None:
         if unfinished.has_checkpoint:
             live.say(f"dos: stopped before the first round was done; {go_on}")

@@ -6,17 +6,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..data import Splits, hold_out, load, mirrored_and_rotated
+from ..data.cache import cache_folder, data_folder
 from ..locking import Lock
 from ..network import pick_device
 from ..rivals import METHODS
 from ..rivals.compare import contents, where
-from ..rivals.missing import Missing, missing_trials, run_missing
+from ..rivals.missing import Missing, missing_trials
 from ..rivals.trials import (
     Setting,
     Trial,
@@ -28,6 +30,7 @@ from ..rivals.trials import (
 )
 from ..samples import Samples
 from ..seeding import streams
+from ..workers import Here, Order, Place
 from .experiments import Experiment
 from .looks import look
 from .settings import LEARNING_RATE, QUICK, SCHEDULE, SETS, rates, rates_by_kind
@@ -40,7 +43,7 @@ from .store import (
     write_json,
 )
 
-__all__ = ["Job", "Laboratory"]
+__all__ = ["Job", "Laboratory", "load_set"]
 
 _TEST_SHARE = 0.2  # that of dos compare; the paper's sets have test samples of their own
 
@@ -74,11 +77,14 @@ class Laboratory:
         quick: bool = False,
         data_dir: Path | None = None,
         cache: Path | None = None,
-        device: torch.device | str | None = None,
+        device: torch.device | str | None = None,  # of what is done in this process
+        workers: Place | None = None,  # else trials are run in this process, too
     ) -> None:
-        self.out, self.quick, self.data_dir, self.cache = out, quick, data_dir, cache
+        self.out, self.quick = out, quick
+        self.data_dir, self.cache = data_folder(data_dir).absolute(), cache_folder(cache).absolute()
         self.seeds = range(min(trials, QUICK.trials) if quick else trials)
         self.place = pick_device(device)
+        self.workers = workers or Here(device)
         self._loaded: dict[tuple[str, int], tuple[Splits, str]] = {}
 
     def job(self, experiment: Experiment) -> Job:
@@ -107,13 +113,20 @@ class Laboratory:
 
     def _run(self, job: Job) -> Iterator[Trial]:
         known = {(t.method, t.seed, t.left_out) for t in job.stored if t.left_out}
-        header = self._header(job)
-        if header not in read_headers(job.path)[-1:]:
-            append_header(job.path, header)
-        for trial in run_missing(job.splits, job.setting, job.missing, device=self.place):
+        last = read_headers(job.path)[-1:]
+        for trial in self.workers.run(self._order(job)):
+            header = self._header(job, trial.where)  # a cluster may have several kinds of nodes
+            if header not in last:
+                append_header(job.path, header)
+                last = [header]
             if (trial.method, trial.seed, trial.left_out) not in known:
                 append_trial(job.path, trial)  # but a reason that stands there already
             yield trial
+
+    def _order(self, job: Job) -> Order:
+        of, copies = job.experiment.data, job.experiment.copies
+        source = partial(load_set, of, copies, **self._from, device=self.workers.device)
+        return Order(job.splits, job.setting, job.missing, source)
 
     def look_at(self, name: str) -> None:
         """Write down what a set is and how it is used: the paper's table of data sets."""
@@ -146,20 +159,15 @@ class Laboratory:
         """With its fingerprint."""
         if (name, copies) not in self._loaded:
             if copies == 1:
-                splits = load(name, data_dir=self.data_dir, cache=self.cache)
-                splits = replace(splits, validation=None)
-                splits = self._moved(_small(splits) if self.quick else splits)
+                splits = load_set(name, **self._from, device=self.place)
             else:
                 splits = _copied(self._set(name)[0], copies, few=self.quick)
             self._loaded[name, copies] = splits, contents(splits)
         return self._loaded[name, copies]
 
-    def _moved(self, splits: Splits) -> Splits:
-        try:
-            test = None if splits.test is None else splits.test.to(self.place)
-            return replace(splits, train=splits.train.to(self.place), test=test)
-        except torch.OutOfMemoryError:  # then each experiment moves what it needs
-            return splits
+    @property
+    def _from(self) -> dict[str, Any]:
+        return {"quick": self.quick, "data_dir": self.data_dir, "cache": self.cache}
 
     def _rounds(self, name: str) -> int:
         rounds = SETS[name].rounds
@@ -182,14 +190,37 @@ class Laboratory:
             plan=experiment.plan,
         )
 
-    def _header(self, job: Job) -> dict[str, Any]:
+    def _header(self, job: Job, where: dict[str, str]) -> dict[str, Any]:
         return {
             "experiment": job.experiment.name,
             "quick": self.quick,
             "date": _today(),
-            "where": where(self.place),
+            "where": where,
             "setting": _plain(job.setting),
         }
+
+
+def load_set(
+    name: str,
+    copies: int = 1,
+    *,
+    quick: bool,
+    data_dir: Path,
+    cache: Path,
+    device: torch.device | str,
+) -> Splits:
+    """A set as an experiment uses it."""
+    splits = replace(load(name, data_dir=data_dir, cache=cache), validation=None)
+    splits = _moved(_small(splits) if quick else splits, device)
+    return splits if copies == 1 else _copied(splits, copies, few=quick)
+
+
+def _moved(splits: Splits, device: torch.device | str) -> Splits:
+    try:
+        test = None if splits.test is None else splits.test.to(device)
+        return replace(splits, train=splits.train.to(device), test=test)
+    except torch.OutOfMemoryError:  # then each experiment moves what it needs
+        return splits
 
 
 def _plain(setting: Setting) -> dict[str, Any]:

@@ -40,12 +40,14 @@ __all__ = [
     "PLANS",
     "Entry",
     "begun",
+    "by_training",
     "check_setting",
     "contents",
     "entries_of",
     "make_network",
     "options_of",
     "run_trials",
+    "versions",
     "where",
 ]
 
@@ -109,7 +111,7 @@ def run_trials(
     check_setting(setting, splits.train)
     Engine(bf16=setting.bf16).check(place)
     entries = entries_of(splits, setting, seeds, place)
-    for group in _by_training(methods):
+    for group in by_training(methods):
         trained, reason = _tried(partial(_train, group[0], entries, setting), place)
         members: Sequence[Member | None] = trained or [None] * len(entries)
         for method in group:
@@ -249,7 +251,8 @@ def _plan(
     return plan.fitted_to(counts, train.classes)
 
 
-def _by_training(methods: Sequence[Method]) -> list[list[Method]]:
+def by_training(methods: Sequence[Method]) -> list[list[Method]]:
+    """Those that share a training stand together."""
     groups: dict[str, list[Method]] = {}
     for method in methods:
         groups.setdefault(method.training.name, []).append(method)
@@ -303,11 +306,15 @@ def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:
 
 def where(device: torch.device) -> dict[str, str]:
     """Versions and hardware."""
+    return versions() | {"hardware": _hardware(device)}
+
+
+def versions() -> dict[str, str]:
+    """What must be the same wherever trials of one comparison are run."""
     return {
         "deep-oversampling": __version__,
         "torch": str(torch.__version__),
         "python": platform.python_version(),
-        "hardware": _hardware(device),
     }
 
 

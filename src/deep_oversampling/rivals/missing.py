@@ -14,7 +14,7 @@ from . import compare
 from .method import Method
 from .trials import Setting, Trial
 
-__all__ = ["Missing", "missing_trials", "run_missing"]
+__all__ = ["Missing", "batches", "missing_trials", "run_missing"]
 
 Missing = dict[int, list[Method]]  # seed -> methods
 
@@ -36,11 +36,11 @@ def run_missing(
 ) -> Iterator[Trial]:
     """Run them, as many seeds at once as the device has memory for."""
     at_once = how_many(len(missing), pick_device(device), _bytes(splits.train))
-    for methods, seeds in _batches(missing, at_once):
+    for methods, seeds in batches(missing, at_once):
         yield from compare.run_trials(splits, setting, methods, seeds, device=device)
 
 
-def _batches(missing: Missing, at_once: int) -> Iterator[tuple[list[Method], list[int]]]:
+def batches(missing: Missing, at_once: int) -> Iterator[tuple[list[Method], list[int]]]:
     """Methods, and seeds that still lack just these, as many as can be trained at once."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for seed, left in missing.items():

@@ -13,6 +13,7 @@ from .settings import Settings, as_toml
 __all__ = [
     "BASELINE",
     "CONFIG",
+    "LOGS",
     "MODEL",
     "RECORD",
     "REPORT",
@@ -31,6 +32,7 @@ CONFIG, RECORD, MODEL, BASELINE, REPORT = _FILES = (
     "report.html",
 )
 UNFINISHED = "unfinished"  # a folder in it, while it is trained
+LOGS = "logs"  # a folder in it, where several processes have trained: what the others said
 
 
 def make_folder(out: Path | None, name: str) -> Path:
@@ -48,10 +50,10 @@ def make_folder(out: Path | None, name: str) -> Path:
 def check_empty(folder: Path) -> None:
     """Of a run that was killed before it began, a folder remains that does not count."""
     try:
-        inside = sorted(one.name for one in folder.iterdir() if one.name != UNFINISHED)
+        names = {one.name for one in folder.iterdir()}
     except OSError as error:
         raise _not_writable(folder, error) from None
-    if inside:
+    if inside := sorted(names - {UNFINISHED, LOGS}):
         raise InputError(
             f"the folder of a run must be empty, found {folder} with {inside[0]}"
             + (f" and {len(inside) - 1} more" if len(inside) > 1 else "")

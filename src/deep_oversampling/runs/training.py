@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from ..history import History, Round
 from ..memory import is_out_of_memory
 from ..metrics import measure
 from ..network import Network, logits_of
+from ..peers import Peers
 from ..plan import Plan
 from .preparing import Task
 from .unfinished import Unfinished
@@ -52,6 +54,7 @@ def train(
     *,
     unfinished: Unfinished | None = None,  # to go on from, and to keep what is needed to go on
     on_found: OnFound | None = None,  # what was trained before; the training goes on from there
+    peers: Peers | None = None,  # processes that train it together; the first has the outcome
 ) -> Outcome | None:
     """Train; nothing comes back where it was stopped before the first round was done.
 
@@ -59,7 +62,7 @@ def train(
     of the last whole round. A baseline that was stopped half-way is left out: it would be no fair
     comparison.
     """
-    start, witness = time.perf_counter(), Witness(task, unfinished)
+    start, witness, peers = time.perf_counter(), Witness(task, unfinished), peers or Peers()
     outcome = Outcome(FINISHED, 1.0, 0.0, witness)
     plain = Plan(torch.zeros_like(task.plan.k), torch.ones_like(task.plan.r), task.plan.minority)
     plans = {"dos": task.plan} | ({"plain": plain} if task.settings.baseline else {})
@@ -77,16 +80,20 @@ def train(
                 on_round=watch,
                 seed=task.settings.seed,
                 checkpoint=unfinished.checkpoints(method, watch.take_up) if unfinished else None,
+                peers=peers,
                 **task.options,
             )
         except (KeyboardInterrupt, Stopped, TrainingError) as error:
-            outcome.status = _stopped(method, len(watch.rounds), 2 * task.rounds, error)
+            done = len(watch.rounds)
+            if not isinstance(error, KeyboardInterrupt):  # which not all may have heard
+                done = peers.from_first(partial(len, watch.rounds))
+            outcome.status = _stopped(method, done, 2 * task.rounds, error)
             outcome.error = error if isinstance(error, TrainingError) else None
-            if method == "dos" and not watch.rounds:
+            if method == "dos" and not done:
                 if isinstance(error, TrainingError):
                     raise
                 return None
-            if method == "plain":
+            if method == "plain" or not peers.first:
                 break
             watch.put_back()
             history = History(watch.rounds)
@@ -102,7 +109,7 @@ def train(
         outcome.networks[method], outcome.histories[method] = network, history
         if outcome.status != FINISHED:
             break
-    for method, network in outcome.networks.items():
+    for method, network in outcome.networks.items() if peers.first else ():
         logits = logits_of(network, task.validation.x).cpu()
         if method == "dos":
             outcome.temperature = temperature(logits, task.validation.y)

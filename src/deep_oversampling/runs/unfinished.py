@@ -21,7 +21,7 @@ from ..selection import Candidate
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
 
-__all__ = ["Unfinished", "begin", "candidates_in"]
+__all__ = ["Unfinished", "begin", "candidates_in", "task_in_words"]
 
 _TASK, _MOMENTS = "task", "moments"
 _MINUTES = 2.0  # of work that a kill may cost
@@ -97,7 +97,11 @@ class Unfinished:
             shutil.rmtree(one, ignore_errors=True)
 
     def write_task(self, task: Task) -> None:
-        content = _described(task) | {"candidates": [asdict(one) for one in task.candidates]}
+        content = (
+            task_in_words(task)
+            | {"initial weights": digest_of(task.network)}
+            | {"candidates": [asdict(one) for one in task.candidates]}
+        )
         try:
             write_checked(self._folder / _TASK, json.dumps(content).encode())
         except OSError as error:
@@ -105,7 +109,8 @@ class Unfinished:
 
     def check(self, task: Task) -> None:
         """Only what was begun can go on."""
-        theirs, ours = _read_task(self._folder / _TASK), _described(task)
+        theirs = _read_task(self._folder / _TASK)
+        ours = task_in_words(task) | {"initial weights": digest_of(task.network)}
         other = [name for name in ours if theirs.get(name) != ours[name]]
         if other:
             told = ", ".join(f"{n} {theirs.get(n)!r} instead of {ours[n]!r}" for n in other)
@@ -165,13 +170,12 @@ def candidates_in(out: Path | None) -> tuple[Candidate, ...]:
     return tuple(Candidate(**one) for one in _read_task(path)["candidates"])
 
 
-def _described(task: Task) -> dict[str, Any]:
-    """All that the outcome depends on, in words and numbers."""
+def task_in_words(task: Task) -> dict[str, Any]:
+    """All that the outcome depends on but for the initial weights, in words and numbers."""
     settings = {n: v for n, v in asdict(task.settings).items() if n not in _NOT_COMPARED}
     return settings | {
         "training samples": described(task.train),
         "validation samples": described(task.validation),
-        "initial weights": digest_of(task.network),
     }
 
 

@@ -1,0 +1,248 @@
+"""A training on several processes: the same as on one, whoever has which rows."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import Adam
+
+from deep_oversampling import (
+    Checkpoints,
+    CropAndFlip,
+    EarlyStopping,
+    Engine,
+    InputError,
+    Network,
+    Peers,
+    Plan,
+    Samples,
+    Stopped,
+    fit,
+    join_peers,
+)
+from deep_oversampling.overloading import in_class_neighbors
+from deep_oversampling.training import Trainer
+from many_processes import on_processes
+from toy import blobs, generator, small, weights
+
+COUNTS = (40, 23, 9)
+close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
+same = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-10)
+
+
+def normed() -> Network:
+    """Batch norm in f and in g, which sees the neighbours too."""
+    torch.manual_seed(0)
+    f = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5))
+    return Network(f, nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3)))
+
+
+def images() -> Samples:
+    draw = generator()
+    flat = blobs(COUNTS)
+    return Samples((flat.x[:, :1, None, None] + torch.randn(72, 1, 6, 6, generator=draw)), flat.y)
+
+
+def convolutional() -> Network:
+    torch.manual_seed(0)
+    f = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten())
+    return Network(f, nn.Linear(48, 3))
+
+
+def trained(peers: Peers, kind: str = "plain") -> tuple[Any, Any, list[str]]:
+    """Weights and buffers, losses and what was reported."""
+    seen: list[str] = []
+    options: dict[str, Any] = {"rounds": 2, "batch_size": 13, "device": "cpu"}
+    network, samples = small(seed=peers.rank), blobs(COUNTS)  # the weights of the first count
+    if kind == "batch norm":
+        network = normed()
+    elif kind == "pictures":
+        network, samples = convolutional(), images()
+        options |= {"augment": CropAndFlip(1)}
+    elif kind == "many neighbours":
+        options |= {"plan": Plan(k=torch.tensor([7, 7, 7]), r=torch.tensor([1, 2, 3]))}
+        options |= {"optimizer": partial(Adam, lr=1e-3), "pull_limit": None}
+    elif kind == "stops early":
+        options |= {"validation": blobs((5, 5, 3), seed=1), "stop": EarlyStopping(1)}
+    history = fit(
+        network.double(),  # in which nothing is left of rounding, and equal means equal
+        samples,
+        on_round=lambda one: seen.append(one.task),
+        peers=peers,
+        **options,
+    )
+    losses = [(one.classifier_loss, one.embedding_loss) for one in history.rounds]
+    state = torch.cat([t.flatten().double() for t in network.state_dict().values()])
+    return state.numpy(), losses, seen
+
+
+KINDS = ["plain", "batch norm", "pictures", "many neighbours", "stops early"]
+
+
+def all_kinds(peers: Peers) -> list[tuple[Any, Any, list[str]]]:
+    return [trained(peers, kind) for kind in KINDS]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_as_many_processes_as_you_like_train_the_same_network(size: int) -> None:
+    alone = all_kinds(Peers())
+    everyone = on_processes(size, all_kinds)
+    for i in range(len(KINDS)):
+        state, losses, rounds = alone[i]
+        for rank, (theirs, own_losses, own_rounds) in enumerate(one[i] for one in everyone):
+            assert (theirs == everyone[0][i][0]).all()  # to the last bit
+            same(torch.tensor(theirs), torch.tensor(state), msg=lambda m, i=i: KINDS[i] + m)
+            same(own_losses, losses)
+            assert own_rounds == (rounds if rank == 0 else [])
+
+
+def with_own_statistics(peers: Peers) -> Any:
+    network = normed()
+    fit(network, blobs(COUNTS), rounds=1, device="cpu", peers=peers, sync_batch_norm=False)
+    return torch.cat([t.flatten().double() for t in network.state_dict().values()]).numpy()
+
+
+def found_neighbours(peers: Peers) -> Any:
+    draw = generator(3)
+    counts = torch.tensor([301, 40, 3, 2, 1])
+    y = torch.arange(5).repeat_interleave(counts)
+    v = torch.randn(len(y), 6, generator=draw).round()  # many are equally near
+    k = torch.tensor([5, 0, 2, 1, 0])
+    return in_class_neighbors(v, y, k, peers=peers).index.numpy()
+
+
+def embedded(peers: Peers) -> list[int]:
+    """So few that some have none of their own."""
+    return peers.gathered(lambda rows: torch.arange(3)[rows], 3).tolist()
+
+
+def parts(peers: Peers) -> tuple[Any, Any, list[int]]:
+    return with_own_statistics(peers), found_neighbours(peers), embedded(peers)
+
+
+def test_parts_that_are_shared() -> None:
+    everyone = on_processes(4, parts)
+    own, neighbours, few = zip(*everyone, strict=True)
+    assert all((one == own[0]).all() for one in own)  # still one network
+    assert abs(own[0] - with_own_statistics(Peers())).max() > 1e-3  # but another one
+    assert all((one == found_neighbours(Peers())).all() for one in neighbours)
+    assert few == ([0, 1, 2],) * 4
+
+
+def with_weights(peers: Peers) -> Any:
+    """A weighted mean of a batch's rows, the last of which is not full."""
+
+    def objective(network: Network, batch: Samples) -> Any:
+        ell = network(batch.x).logsumexp(1)
+        return ell, torch.zeros_like(ell), 1.0 + batch.y
+
+    network = small()
+    trainer = Trainer([network], partial(torch.optim.SGD, lr=0.1), peers=peers)
+    trainer.train_round([blobs()], [objective], batch_size=7, generators=[generator()])
+    trainer.close()
+    return weights(network).numpy()
+
+
+def refusals(peers: Peers, folder: str) -> list[Any]:
+    said: list[Any] = []
+    other, seed = blobs(COUNTS, seed=peers.rank), peers.rank
+
+    def refused(network: Network, samples: Samples, **options: Any) -> None:
+        with pytest.raises(InputError) as caught:
+            fit(network, samples, peers=peers, device="cpu", **options)
+        said.append(str(caught.value))
+
+    refused(small(), blobs(), seed=seed)
+    refused(small(), other)
+    refused(small(), blobs(), checkpoint=folder if seed else None)
+    refused(small(), blobs(), validation=blobs() if seed else None)
+    refused(small(), blobs(), batch_size=1)
+    refused(small(), blobs(), engine=Engine(compile=True))
+    said.append(with_weights(peers))
+    return said
+
+
+def test_what_differs_is_named_to_all(tmp_path: Path) -> None:
+    for said in on_processes(2, refusals, str(tmp_path)):
+        *said, weighted = said
+        assert "found that process 1 differs from process 0: seed 1 not 0;" in said[0]
+        assert "process 0: samples '" in said[1]
+        assert "process 0: kept True not False;" in said[2]
+        assert "process 0: validation '" in said[3]
+        assert "a batch_size of 1 for 2 processes" in said[4]
+        assert "Engine(compile=True)" in said[5]
+        close(torch.tensor(weighted), torch.tensor(with_weights(Peers())))
+    assert not list(tmp_path.iterdir())
+
+
+def going_on(peers: Peers, folder: str, stop_at: int | None) -> Any:
+    """One process alone wants to stop, and not the one that writes."""
+    network, checkpoints, calls = small(), Checkpoints(folder, minutes=100), []
+
+    def schedule(optimizer: torch.optim.Optimizer) -> Any:
+        return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+    class Counted(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]
+            super().step(closure)
+            calls.append(1)
+            if len(calls) == stop_at and peers.rank == peers.size - 1:
+                checkpoints.stop()
+
+    options: dict[str, Any] = {"rounds": 2, "batch_size": 9, "device": "cpu", "peers": peers}
+    options |= {"optimizer": partial(Counted, lr=0.05, momentum=0.9), "schedule": schedule}
+    try:
+        fit(network, blobs(COUNTS), checkpoint=checkpoints, **options)
+    except Stopped as stopped:
+        return str(stopped)
+    return weights(network).numpy()
+
+
+def test_it_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:
+    alone = going_on(Peers(), str(tmp_path / "alone"), None)
+    folder = str(tmp_path / "shared")
+    for said in on_processes(2, going_on, folder, 13):
+        assert "stopped after 1 rounds and " in said
+    assert "stopped after 2 rounds and " in going_on(Peers(), folder, 9)
+    for one in on_processes(4, going_on, folder, None):
+        close(torch.tensor(one), torch.tensor(alone))
+
+
+def leaves_early(peers: Peers) -> str:
+    if peers.rank:
+        return "gone"
+    with pytest.raises(Exception, match="must stay until its end") as caught:
+        fit(small(), blobs(), device="cpu", peers=peers)
+    return type(caught.value).__name__
+
+
+def first_fails(peers: Peers) -> Any:
+    def fails() -> int:
+        raise InputError("there is nothing here")
+
+    with pytest.raises(InputError, match="nothing here"):
+        peers.from_first(fails)
+    made = peers.after_first(lambda: "first", others=lambda: "another")
+    return peers.told, peers.from_first(lambda: peers.rank), made, peers.most(peers.rank)
+
+
+def test_one_that_is_gone_is_told() -> None:
+    assert on_processes(2, leaves_early) == ["PeerLost", "gone"]
+
+
+def test_what_the_first_says_is_said_to_all() -> None:
+    assert on_processes(2, first_fails) == [(True, 0, "first", 1), (True, 0, "another", 1)]
+
+
+def test_without_a_launcher_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with join_peers() as peers:
+        assert (peers.rank, peers.size, peers.total) == (0, 1, None)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="found no RANK and no MASTER_ADDR and no MASTER_PORT"):
+        join_peers()
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    with pytest.raises(InputError, match="WORLD_SIZE in the environment must be a whole number"):
+        join_peers()
