@@ -43,6 +43,7 @@ class Task:
     rounds: int  # of this part of the training
     rng: Streams
     augment: Augmentation
+    late_from: int = 0  # the round before which the learning rate falls
 
     @property
     def counts(self) -> Tensor:  # (n,)
@@ -208,6 +209,7 @@ def recalled(
     balanced: bool = False,
     borrow: float = 0.0,
     to_f: float = 1.0,
+    cloud: bool = False,
 ) -> Iterator[Stage]:
     """DOS from a memory of embeddings as training sees them, or (not live) as use sees them."""
     assert isinstance(network, Remembering)
@@ -216,7 +218,6 @@ def recalled(
     objective = partial(
         recalling,
         loss=entropy if balanced else partner.make_loss(counts),
-        weights=None if balanced else partner.weights(task, late=True),
         point_loss=partner.point_loss(counts),
         limit=limit,
         live=live,
@@ -224,7 +225,9 @@ def recalled(
         to_f=to_f,
     )
     still: Objective = partial(objective, pull=0.0, single=0.0, synthetic=0.0)
-    asked: Objective = partial(objective, pull=pull, single=single, synthetic=synthetic)
+    asked: Objective = partial(
+        objective, pull=pull, single=single, synthetic=synthetic, cloud=cloud
+    )
     for t in range(task.rounds):
         if not live:
             network.memory.copy_(embed(network, samples.x))
@@ -236,9 +239,12 @@ def recalled(
             pulled=pulled,
             balanced=balanced,
             borrow=borrow,
+            own=cloud,
         )
         # in the first round the memory fills with what training sees
-        yield Stage("multi", table, still if live and t == 0 else asked)
+        chosen = still if live and t == 0 else asked
+        weights = None if balanced else partner.weights(task, late=t >= task.late_from)
+        yield Stage("multi", table, partial(chosen, weights=weights))
 
 
 # (c) a second stage
@@ -297,6 +303,12 @@ def _forms() -> Iterator[Form]:
         yield late("live-balanced", pull=1.0, single=1.0, balanced=True)
         yield late("stored-both", pull=1.0, synthetic=1.0, live=False)
         yield late("live-borrow", synthetic=1.0, borrow=1.0)
+        for begins in ("start", "late"):
+            of = partial(_of_memory, partner, begins)
+            yield of(f"cloud-{begins}", k=0, borrow=1.0, cloud=True)
+            yield of(f"cloud-hull-{begins}", borrow=1.0, cloud=True)
+            yield of(f"mixed-{begins}", cloud=True)
+        yield _of_memory(partner, "start", "pull-start", pull=1.0, rare=False)
         yield end("tuned", pull=1.0, synthetic=1.0, to_f=0.01)
         for name, options in {
             "hull": {},

@@ -128,7 +128,9 @@ class Search:
         samples, rng = self.data(seed)[0], _part(seed, form.begins)
         network = self._network(form.partner, seed, form.begins).to(self._device)
         network = form.prepare(network, samples)
-        task = Task(samples, len(self.settings.rounds(form.begins)), rng, AUGMENT)
+        rounds = len(self.settings.rounds(form.begins))
+        late_from = self._begin("late") if form.begins == "start" else 0
+        task = Task(samples, rounds, rng, AUGMENT, late_from)
         stages: Iterator[Stage] = form.stages(network, task, PARTNERS[form.partner])
         return Member(network.to(self._device), stages, rng)
 

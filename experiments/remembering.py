@@ -77,9 +77,11 @@ def balanced_points(
     draw: Draw,
     *,
     borrow: float = 0.0,  # of the variance that a smaller class may lack
+    anchor: Tensor | None = None,  # (rows,)
 ) -> Points:
-    """As many points of every class, uniform in the hull of a sample and its neighbours."""
-    anchor = class_balanced(y, rows, draw("anchors")).to(v.device)
+    """Uniform in the hull of a sample and its neighbours; as many of every class, or as given."""
+    if anchor is None:
+        anchor = class_balanced(y, rows, draw("anchors")).to(v.device)
     shares = sample_simplex(hoods.mask[anchor], draw("shares"))
     lender, lacking = _lenders(v, y)
     wanted = lender[y.cpu()[anchor.cpu()]]
@@ -154,13 +156,15 @@ class RecallTable:
         pulled: Tensor,
         balanced: bool,  # images, too, are drawn equally over the classes
         borrow: float,
+        own: bool = False,  # the point beside an image is one of its own hull
     ) -> RecallTable:
         y, m = samples.y, len(samples)
         hoods = neighbours(memory, y, samples.n, k)
         row = torch.arange(m, device=y.device)
         row = class_balanced(y, m, draw("images")).to(y.device) if balanced else row
         w = sample_simplex(hoods.mask[row], draw("weights")) / total_variance(memory)
-        points = balanced_points(memory, y, hoods, m, draw, borrow=borrow)
+        anchor = row if own else None
+        points = balanced_points(memory, y, hoods, m, draw, borrow=borrow, anchor=anchor)
         return cls(samples, row, hoods, w, pulled.to(y.device), points)
 
     def __len__(self) -> int:
@@ -192,6 +196,7 @@ def recalling(
     limit: float,  # of the pull, next to the gradient of ℓ_g
     single: float,  # ℓ_g of the neighbours one by one, as the paper has it
     synthetic: float,  # ℓ_g of the points; classes are alike in it
+    cloud: bool = False,  # g sees the point beside an image instead, and f learns from it
     live: bool,  # the memory is written as images are presented
     momentum: float,  # what an entry keeps of what it was
     to_f: float = 1.0,  # the share of the gradient that f is given
@@ -202,6 +207,8 @@ def recalling(
     fx = fx if to_f == 1 else now + to_f * (fx - now)
     v, points = network.memory[z.near], z.points.among(network.memory)
     for_g, for_f = limit_pull(fx, limit)
+    if cloud:  # the image itself is a corner of its point
+        for_g = points + z.points.shares[..., :1] * (for_g - network.memory[z.i])
     b, k, _ = v.shape
     others = v.flatten(0, 1) if single else v.new_zeros(0, v.shape[2])
     logits = network.classifier(torch.cat([for_g, points, others]))

@@ -61,7 +61,7 @@ def choices() -> list[Choice]:
         found += [Choice("R9 lr", f"{lr}", method, lr=lr) for lr in (0.003, 0.01, 0.03)]
         found += [
             Choice("R9 schedule", f"cosine from {lr}", method, lr=lr, cosine=True)
-            for lr in (0.003, 0.01, 0.02, 0.03, 0.05)
+            for lr in (0.001, 0.003, 0.01, 0.02, 0.03, 0.05)
         ]
     found += [
         Choice("R5 schedule", f"limit {limit:g}, cosine from {lr}", lr=lr, cosine=True, limit=limit)
@@ -75,12 +75,38 @@ def choices() -> list[Choice]:
         Choice("R2", "stored, λ = 0.1", change=lambda s, _: variants.stale(s, 0.1)),
         *(
             Choice("R2 schedule", f"{name}, cosine from {lr}", lr=lr, cosine=True, change=change)
-            for lr in (0.01, 0.02, 0.03)
+            for lr in (0.01, 0.02, 0.03, 0.05)
             for name, change in {
                 "stored, λ = 1": lambda s, _: variants.stale(s, 1.0),
                 "stored, λ = 0.1": lambda s, _: variants.stale(s, 0.1),
+                "stored, λ = 0": lambda s, _: variants.stale(s, 0.0),
+                "live, held, λ = 0.1": lambda s, _: variants.stale(s, 0.1, live=True),
+                "live, held, λ = 1": lambda s, _: variants.stale(s, 1.0, live=True),
                 "live, f once": _once,
             }.items()
+        ),
+        *(
+            Choice(
+                "R2 at last",
+                f"stored for {last}, λ = {pull:g}, cosine from {lr}",
+                lr=lr,
+                cosine=True,
+                change=partial(_at_last, last=last, pull=pull),
+            )
+            for lr in (0.01, 0.02, 0.03)
+            for last in (1, 2)
+            for pull in (0.0, 0.1)
+        ),
+        *(
+            Choice(
+                "R2 later",
+                f"stored, λ = 0.1, cosine from {lr}",
+                lr=lr,
+                cosine=True,
+                rounds=(5 / 3, 1 / 3),
+                change=lambda s, _: variants.stale(s, 0.1),
+            )
+            for lr in (0.01, 0.02, 0.03)
         ),
         Choice("R4", "through ρ", change=_objective(variants.RHO_LEARNS)),
         Choice("R7", "ρ′₀", change=_objective(variants.OWN_BY_RHO)),
@@ -111,6 +137,10 @@ def _objective(objective: variants.Objective) -> Change:
 def _once(stages: Iterator[Stage], contest: Contest) -> Iterator[Stage]:
     r = contest.plan.r.to(contest.samples.y.device)
     return variants.with_objective(stages, variants.once(r))
+
+
+def _at_last(stages: Iterator[Stage], contest: Contest, last: int, pull: float) -> Iterator[Stage]:
+    return variants.stale_after(stages, contest.rounds - last, pull)
 
 
 def _weights(alpha: float) -> Change:

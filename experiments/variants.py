@@ -18,7 +18,7 @@ from deep_oversampling.pull import limit_pull
 from deep_oversampling.seeding import Streams
 from deep_oversampling.stages import Stage
 
-__all__ = ["forgetting", "once", "stale", "with_objective", "with_weights"]
+__all__ = ["forgetting", "once", "stale", "stale_after", "with_objective", "with_weights"]
 
 PULL, LIMIT = 10.0, 0.3
 
@@ -91,24 +91,40 @@ class WithOwn:
         return StaleBatch(self.table[rows], self.table.v[self.table.anchor[rows]], w)
 
 
-def stale_self(network: Network, batch: StaleBatch, *, pull: float) -> tuple[Tensor, Tensor]:
-    """R2 read the other way: x itself is v_i, so ℓ_g trains g alone and f learns from ℓ_f."""
+def stale_self(
+    network: Network, batch: StaleBatch, *, pull: float, live: bool = False
+) -> tuple[Tensor, Tensor]:
+    """R2 read the other way: x itself is v_i, so ℓ_g trains g alone and f learns from ℓ_f.
+
+    Live, f learns from ℓ_g of x itself as well, while its own v_i holds it back.
+    """
     z, fx = batch.z, network.embed(batch.z.x)
     b, k, d = z.v.shape
     v = torch.cat([batch.own.unsqueeze(1), z.v], 1)
     errors = weighted_errors(fx, v, torch.cat([batch.w, z.w], 1))
+    if live:
+        v = torch.cat([fx.unsqueeze(1), z.v], 1)
     near = (-errors.detach()).exp() * pad(z.mask.float(), (1, 0), value=1.0)
     entropies = entropy(network.classifier(v.view(-1, d)), z.y.repeat_interleave(k + 1))
     rho = near / near.sum(1, keepdim=True)
     return (rho * entropies.view(b, k + 1)).sum(1), pull * errors.sum(1)
 
 
-def stale(stages: Iterator[Stage], pull: float) -> Iterator[Stage]:
+def stale(stages: Iterator[Stage], pull: float, *, live: bool = False) -> Iterator[Stage]:
     for stage in stages:
         if stage.task == "multi":
             table = WithOwn(stage.table)  # type: ignore[arg-type]
-            stage = replace(stage, table=table, objective=partial(stale_self, pull=pull))
+            objective = partial(stale_self, pull=pull, live=live)
+            stage = replace(stage, table=table, objective=objective)
         yield stage
+
+
+def stale_after(stages: Iterator[Stage], rounds: int, pull: float) -> Iterator[Stage]:
+    """A live self for some multi-task rounds, then a stored one."""
+    for stage in stages:
+        if stage.task == "multi":
+            rounds -= 1
+        yield stage if rounds >= 0 else next(stale(iter([stage]), pull))
 
 
 def with_weights(stages: Iterator[Stage], rng: Streams, alpha: float) -> Iterator[Stage]:

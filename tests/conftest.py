@@ -22,6 +22,15 @@ def _known_draws() -> None:
 
 
 @pytest.fixture
+def deterministic(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sums on a GPU in the same order every time."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
 def ctrl_c_is_heard() -> Iterator[None]:
     """What runs in the background may have been told to ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -160,7 +160,7 @@ def remembered(**options: float) -> Remembering:
     """Trained for three rounds on images, with augmentation."""
     images = pictures((12, 8, 4))
     network = Remembering(small_lenet(), images)
-    stages = recalled(network, task(images), PARTNERS["ce"], k=2, **options)
+    stages = recalled(network, task(images), PARTNERS["ce"], **{"k": 2, **options})
     train_stages(network, stages, batch_size=8, rng=streams(0), augment=CropAndFlip(1))
     return network
 
@@ -181,6 +181,7 @@ def test_steps_with_a_memory_can_be_replayed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+@pytest.mark.usefixtures("deterministic")
 @pytest.mark.parametrize("name", ["ce+live-both", "la+live-momentum", "ldam+live", "ce+hull"])
 def test_forms_are_recorded_on_a_gpu(name: str, caplog: pytest.LogCaptureFixture) -> None:
     images, form, found = pictures((60, 40, 20)).to("cuda"), FORMS[name], []
@@ -192,7 +193,7 @@ def test_forms_are_recorded_on_a_gpu(name: str, caplog: pytest.LogCaptureFixture
         options = {"batch_size": 16, "optimizer": partial(SGD, lr=1e-3), "engine": engine}
         train_stages(network, stages, rng=streams(0), augment=CropAndFlip(1), **options)
         found.append(torch.cat([t.flatten().float() for t in network.state_dict().values()]))
-    assert float((found[0] - found[1]).norm() / found[0].norm()) < 1e-3
+    assert torch.equal(*found)
     assert caplog.records == []  # nothing refused
 
 
@@ -202,6 +203,12 @@ def test_a_memory_that_does_nothing_is_the_partner() -> None:
     train_stages(network, stages, batch_size=8, rng=streams(0), augment=CropAndFlip(1))
     idle = remembered()
     close(weights(idle), weights(network))
+
+
+def test_a_cloud_of_one_corner_is_the_image_itself() -> None:
+    close(weights(remembered(k=0, cloud=True)), weights(remembered()))
+    assert not torch.equal(weights(remembered(k=2, cloud=True)), weights(remembered()))
+    assert not torch.equal(weights(remembered(k=0, cloud=True, borrow=1.0)), weights(remembered()))
 
 
 def test_memory_of_use_is_that_of_embed() -> None:
