@@ -256,7 +256,7 @@ def hull(
     partner: Partner,
     *,
     k: int = 5,
-    copies: int = 4,  # augmented ones of every image, drawn anew in every round; 0: as they are
+    copies: int = 4,  # augmented ones of every image; 0: as they are
     borrow: float = 0.0,
     anew: bool = True,
 ) -> Iterator[Stage]:
@@ -265,6 +265,8 @@ def hull(
     objective = partial(_on_points, loss=partner.point_loss(task.counts))
     v = embed(network, samples.x)
     hoods = neighbours(v, samples.y, samples.n, k)
+    changed = [_seen(network, task, task.rng("augment", c)) for c in range(copies)]
+    seen = torch.cat(changed or [v])
     if anew:
         start_head_anew(network, task.rng)
     for t in range(task.rounds):
@@ -273,7 +275,6 @@ def hull(
         if copies:
             which = torch.randint(copies, points.corners.shape, generator=draw("copies"))
             points = replace(points, corners=points.corners + m * which.to(v.device))
-        seen = torch.cat([_seen(network, task, draw("augment", c)) for c in range(copies)] or [v])
         table = PointTable(samples, seen, points)
         yield Stage("head", table, objective, starts_anew=t == 0, augmented=False)
 
@@ -303,11 +304,9 @@ def _forms() -> Iterator[Form]:
         yield late("live-balanced", pull=1.0, single=1.0, balanced=True)
         yield late("stored-both", pull=1.0, synthetic=1.0, live=False)
         yield late("live-borrow", synthetic=1.0, borrow=1.0)
-        for begins in ("start", "late"):
-            of = partial(_of_memory, partner, begins)
-            yield of(f"cloud-{begins}", k=0, borrow=1.0, cloud=True)
-            yield of(f"cloud-hull-{begins}", borrow=1.0, cloud=True)
-            yield of(f"mixed-{begins}", cloud=True)
+        yield late("cloud", k=0, borrow=2.0, cloud=True)
+        yield late("cloud-hull", borrow=2.0, cloud=True)
+        yield late("mixed", cloud=True)
         yield _of_memory(partner, "start", "pull-start", pull=1.0, rare=False)
         yield end("tuned", pull=1.0, synthetic=1.0, to_f=0.01)
         for name, options in {

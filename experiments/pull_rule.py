@@ -44,7 +44,8 @@ def evaluate(network: Network, minority: list[int], data: Samples) -> dict[str, 
         return {"diverged": True, "minority": {"f1": 0.0}, "majority": {"f1": 0.0}}
     report = measure(probabilities, data.y)
     others = [j for j in range(data.n) if j not in minority]
-    return {"minority": report.mean(minority), "majority": report.mean(others)}
+    groups = {"minority": minority, "majority": others}
+    return {name: report.mean(classes) for name, classes in groups.items() if classes}
 
 
 def main() -> None:

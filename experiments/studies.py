@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -23,7 +24,8 @@ import variants
 from deep_oversampling import Normalize, Plan, Samples, lenet
 from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.data.imbalance import drop_from_classes
-from deep_oversampling.rivals import METHODS, Contest
+from deep_oversampling.losses import entropy
+from deep_oversampling.rivals import METHODS, Contest, logit_adjusted
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, Stage
 from deep_oversampling.together import how_many, train_together
@@ -52,6 +54,8 @@ class Choice:
     pull: float = 10.0
     limit: float | None = 0.3
     weighted: bool = True
+    levelled: bool = True  # False: r = 1
+    even: bool = False  # nothing is taken away, and all classes have neighbours
     change: Change | None = None
 
 
@@ -108,6 +112,30 @@ def choices() -> list[Choice]:
             )
             for lr in (0.01, 0.02, 0.03)
         ),
+        *(
+            Choice("LA", name, "dos-la", lr=lr, cosine=True, levelled=levelled, limit=limit)
+            for lr in (0.01, 0.02, 0.03)
+            for name, levelled, limit in (
+                (f"levelled, limit 1, from {lr}", True, 1.0),
+                (f"as they are, from {lr}", False, 0.3),
+                (f"as they are, limit 1, from {lr}", False, 1.0),
+            )
+        ),
+        Choice("even", "plain", "cnn", lr=0.02, cosine=True, even=True),
+        *(
+            Choice(
+                "even",
+                f"limit {limit:g}, k = {k}",
+                lr=0.02,
+                cosine=True,
+                even=True,
+                k=k,
+                limit=limit,
+            )
+            for limit in (0.1, 0.3, 1.0, 3.0)
+            for k in (3, 10)
+        ),
+        Choice("even", "λ = 0", lr=0.02, cosine=True, even=True, pull=0.0, limit=None),
         Choice("R4", "through ρ", change=_objective(variants.RHO_LEARNS)),
         Choice("R7", "ρ′₀", change=_objective(variants.OWN_BY_RHO)),
         Choice("R5", "λ = 0", pull=0.0, limit=None),
@@ -149,10 +177,11 @@ def _weights(alpha: float) -> Change:
 
 def begun(choice: Choice, pool: Samples, p: float, seed: int, rounds: int) -> tuple[Member, list]:
     """A training that has not begun yet, and its minority classes."""
-    kept, minority = drop_from_classes(pool.to("cpu"), p, generator=streams(seed)("imbalance"))
-    subset = pool[kept.to(pool.y.device)]
-    counts = subset.class_counts.cpu()
-    plan = Plan.for_minority(counts, minority, choice.k, r_times=choice.r_times).fitted_to(counts)
+    subset, minority = pool, list(range(pool.n))
+    if not choice.even:
+        kept, minority = drop_from_classes(pool.to("cpu"), p, generator=streams(seed)("imbalance"))
+        subset = pool[kept.to(pool.y.device)]
+    plan = planned(choice, subset.class_counts.cpu(), minority)
     shape, normalize = tuple(pool.x.shape[1:]), Normalize.of(subset.x)
     network = lenet(shape, pool.n, split=choice.split, normalize=normalize, seed=seed)
     training = METHODS[choice.method].training
@@ -161,7 +190,8 @@ def begun(choice: Choice, pool: Samples, p: float, seed: int, rounds: int) -> tu
     initial, multi = (max(1, round(share * rounds)) for share in choice.rounds)
     contest = Contest(subset, plan, multi, initial, streams(seed))
     stages = training.stages(network, contest)
-    if choice.method == "dos":
+    if choice.method in ("dos", "dos-la"):
+        adjusted = choice.method == "dos-la"
         stages = deep_over_sampling(
             network,
             subset,
@@ -172,10 +202,19 @@ def begun(choice: Choice, pool: Samples, p: float, seed: int, rounds: int) -> tu
             pull=choice.pull,
             pull_limit=choice.limit,
             weighted=choice.weighted,
+            loss=logit_adjusted(subset.class_counts) if adjusted else entropy,
         )
     if choice.change:
         stages = choice.change(stages, contest)
     return Member(network, stages, contest.rng), minority
+
+
+def planned(choice: Choice, counts: Tensor, minority: list[int]) -> Plan:
+    if choice.even:
+        return Plan.uniform(len(counts), choice.k)
+    plan = Plan.for_minority(counts, minority, choice.k, r_times=choice.r_times)
+    plan = plan if choice.levelled else replace(plan, r=torch.ones_like(plan.r))
+    return plan.fitted_to(counts)
 
 
 def falling(total: int, optimizer: Optimizer) -> LambdaLR:
@@ -184,7 +223,7 @@ def falling(total: int, optimizer: Optimizer) -> LambdaLR:
 
 def train(choice: Choice, pool: Samples, seeds: range, rounds: int, batch_size: int) -> list:
     """(p, seed, network, minority) of every training."""
-    cells = [(p, seed) for p in RATES for seed in seeds]
+    cells = [(p, seed) for p in ((0.0,) if choice.even else RATES) for seed in seeds]
     minorities: dict[tuple[float, int], list[int]] = {}
 
     def make(p: float, seed: int) -> Member:
