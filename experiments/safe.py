@@ -1,0 +1,158 @@
+"""Is what `fit` does by default ever worse than plain training? The written set of cases.
+
+    python experiments/safe.py OUT.jsonl [--cases 'digits, lenet*'] [--seeds 10] [--processes 2]
+
+Each case is a network, data, an imbalance, with augmentation or without; what is compared are two
+calls of `fit` that differ in the plan alone: none given, and no over-sampling. Both make the same
+number of rounds. Judged by the mean F1 of all classes on samples that were held out, paired over
+seeds, each with a split of its own. What OUT has already is not run again.
+"""
+
+import argparse
+import fnmatch
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import ttest_rel
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+
+from deep_oversampling import (
+    DOSError,
+    Network,
+    Normalize,
+    Plan,
+    Samples,
+    fit,
+    lenet,
+    measure,
+    mlp,
+    predict,
+)
+from deep_oversampling.augmentation import Augmentation, CropAndFlip
+from deep_oversampling.data import load
+from deep_oversampling.data.imbalance import drop_from_classes
+from deep_oversampling.seeding import isolated, streams
+from deep_oversampling.stages import sgd
+from pull_rule import write_header
+from strangers import Rows, normed_cnn, normed_mlp
+from text import MeanOfWords, corpus
+
+REDUCED = {"balanced": 0.0, "mild": 0.5, "strong": 0.95}  # four classes lose that share
+Parts = tuple[Samples, Samples]  # to train, to judge
+
+
+@dataclass(frozen=True)
+class Case:
+    parts: Callable[[int], Parts]  # of a seed
+    network: Callable[[], Network]
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd
+    augment: Augmentation | None = None
+    rounds: int = 15
+
+
+def digits(seed: int, *, reduced: float) -> Parts:
+    rng, whole = streams(seed), load("digits").train
+    order = torch.randperm(len(whole), generator=rng("safe"))
+    pool, judged = whole[order[:900]], whole[order[900:]]
+    kept, _ = drop_from_classes(pool, reduced, generator=rng("imbalance"))
+    return pool[kept], judged
+
+
+def _cases() -> dict[str, Case]:
+    networks: dict[str, Callable[[], Network]] = {
+        "lenet": partial(lenet, (1, 8, 8)),
+        "cnn with batch norm": normed_cnn,
+        "mlp": partial(mlp, 64, 10),
+        "mlp with batch norm and dropout": normed_mlp,
+        "gru": lambda: Network(Rows(), nn.Linear(64, 10)),
+    }
+    cases: dict[str, Case] = {}
+    for name, network in networks.items():
+        for imbalance, reduced in REDUCED.items():
+            parts = partial(digits, reduced=reduced)
+            case = f"digits, {name}, {imbalance}"
+            cases[case] = Case(parts, network)
+            cases[f"{case}, rate 0.1"] = Case(parts, network, partial(SGD, lr=0.1, momentum=0.9))
+            if name in ("lenet", "cnn with batch norm"):
+                cases[f"{case}, augmented"] = Case(parts, network, augment=CropAndFlip(1))
+    adam = partial(Adam, lr=0.003)
+    words = lambda: Network(MeanOfWords(), nn.Linear(64, 8))  # noqa: E731
+    cases["docstrings, mean of words, strong"] = Case(corpus, words, adam, rounds=10)
+    return cases
+
+
+CASES = _cases()
+
+
+def trial(job: tuple[str, int]) -> dict[str, object]:
+    """Both trainings of a case; a training that is given up counts with the weights it left."""
+    name, seed = job
+    torch.set_num_threads(1)
+    case = CASES[name]
+    train, judged = case.parts(seed)
+    line: dict[str, object] = {"case": name, "seed": seed}
+    for kind, plan in (("plain", Plan.plain(train.n)), ("default", None)):
+        with isolated(streams(seed)("network")):
+            network = case.network()
+        if train.x.ndim > 2:
+            network.normalize = Normalize.of(train.x)
+        options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
+        try:
+            fit(network, train, plan, seed=seed, **options)
+        except DOSError as error:
+            line[f"{kind} lost"] = str(error)
+        line[kind] = measure(predict(network, judged.x), judged.y).mean(range(judged.n))["f1"]
+    return line
+
+
+def table(lines: Iterable[dict[str, object]]) -> str:
+    """Mean F1 of each, the paired difference, and whether it is worse beyond noise."""
+    found = defaultdict(list)
+    for line in lines:
+        if "case" in line:
+            found[line["case"]].append((line["plain"], line["default"]))
+    rows = ["| case | plain | default | difference | p |", "|---|---|---|---|---|"]
+    for case, pairs in found.items():
+        plain, default = np.array(pairs, dtype=float).T
+        p = ttest_rel(default, plain).pvalue if len(pairs) > 1 else np.nan
+        gain = (default - plain).mean()
+        told = f"**{gain:+.3f}**" if gain < 0 and p < 0.05 else f"{gain:+.3f}"
+        rows.append(f"| {case} | {plain.mean():.3f} | {default.mean():.3f} | {told} | {p:.3f} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--cases", nargs="+", default=["*"])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    lines = []
+    if options.out.exists():
+        lines = [json.loads(text) for text in options.out.read_text().splitlines()]
+    done = {(line.get("case"), line.get("seed")) for line in lines}
+    names = [n for n in CASES if any(fnmatch.fnmatch(n, one) for one in options.cases)]
+    jobs = [(n, s) for n in names for s in range(options.seeds) if (n, s) not in done]
+    if jobs:
+        write_header(options.out, judged_on="held-out samples")
+    with ProcessPoolExecutor(options.processes) as pool:
+        for line in pool.map(trial, jobs):
+            lines.append(line)
+            with options.out.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(line["case"], line["seed"], file=sys.stderr, flush=True)
+    print(table(lines))
+
+
+if __name__ == "__main__":
+    main()
