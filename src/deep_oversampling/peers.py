@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from importlib import metadata
 from itertools import pairwise
-from types import TracebackType
 from typing import Any, TypeVar
 
 import torch
@@ -83,12 +82,7 @@ class Peers:
     def __enter__(self) -> Peers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the others."""
 
 
@@ -222,12 +216,7 @@ class _Group(Peers):
                     "data and releases"
                 )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._made:
             dist.destroy_process_group()
 
