@@ -191,6 +191,16 @@ def test_embeddings_that_explode() -> None:
     assert "embeddings must not explode, found them" in str(examine(network))
 
 
+def test_embeddings_that_vanish() -> None:
+    network, x = small(), blobs().x
+    examine = Examination(network, x)
+    for shrunk, words in ((0.1, ""), (0.01, "embeddings must not vanish, found them")):
+        with torch.no_grad():
+            network.embedder[-2].weight *= shrunk
+            network.embedder[-2].bias *= shrunk
+        assert words in str(examine(network) or "")
+
+
 def test_batch_norm_has_no_scale_before_its_averages_have_settled() -> None:
     network = Network(nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)), nn.Linear(5, 3))
     examine = Examination(network, blobs().x)

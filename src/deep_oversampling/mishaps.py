@@ -25,6 +25,7 @@ _NAMED = 5  # classes
 _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
 _COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
 _EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
+_VANISHED = 1 / 30  # of that length: ReLUs that are dead, so that the next rounds teach f nothing
 
 
 class Examination:
@@ -67,6 +68,11 @@ class Examination:
             return TrainingError(
                 f"embeddings must not explode, found them {growth:.0e} times as long as before the "
                 "round; lower the learning rate, or normalise the input"
+            )
+        if length < _VANISHED * self._before[0]:
+            return TrainingError(
+                f"embeddings must not vanish, found them {self._before[0] / length:.0f} times as "
+                "short as before the round: the embedder is dying; lower the learning rate"
             )
         self._before = length, variance
         return None
