@@ -78,7 +78,10 @@ def state_misfit(
 def _misfit_in_use(
     fresh: Optimizer, other: Optimizer | None, found: dict[str, Tensor | float]
 ) -> str:
-    _step(fresh)
+    try:
+        _step(fresh)
+    except Exception:  # one that has needs of its own: then training will tell
+        return ""
     kept = keep_state(fresh)
     own: dict[str, Tensor | float] = {**kept[0], **kept[1]}
     there = {key.partition(".")[0] for key in found}  # who had no gradient has no state

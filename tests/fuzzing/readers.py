@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
-from deep_oversampling import Checkpoints, load_weights, mlp
+from deep_oversampling import load_weights, mlp
 from deep_oversampling.checkpoint import start_from
 from deep_oversampling.data import load, load_index
 from deep_oversampling.data.official.archives import unpack
@@ -29,9 +30,10 @@ from deep_oversampling.rivals.trials import GROUPS, read_headers, read_trials
 from deep_oversampling.runs import Run, Settings, evaluate, read_settings
 
 from . import whole
-from .mutations import BYTES, JSON, LINES, TENSORS, TEXT, Mutation, truncate
+from .mutations import BYTES, INSIDE, JSON, LINES, TENSORS, TEXT, Mutation, truncate
 
 Files = dict[str, bytes]  # path below the folder -> content
+_NO_DOCUMENT = (ValueError, AttributeError, RecursionError, SafetensorError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,7 @@ class Reader:
     def _damaged(content: bytes, way: Mutation, rng: random.Random) -> bytes:
         try:
             return way(content, rng)
-        except (
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ):  # no JSON any more, by the first damage
+        except _NO_DOCUMENT:  # by the first damage
             return truncate(content, rng)
 
 
@@ -111,10 +109,6 @@ def _read_trials(folder: Path) -> None:
     for trial in read_trials(path):
         assert all(isinstance(trial.mean(m, g), float) for m in MEASURES for g in GROUPS)
         assert isinstance(trial.setting.learning_rate, float | int)
-
-
-def _read_checkpoint(folder: Path) -> None:
-    Checkpoints(folder).open(whole.checkpoint_settings(), begun="")
 
 
 def _summed(files: Files) -> Files:
@@ -216,7 +210,22 @@ READERS = (
         {".json": JSON, ".toml": TEXT, ".safetensors": TENSORS},
         weight=3,
     ),
-    Reader("checkpoint", whole.checkpoint, _read_checkpoint, {"": TENSORS}, mend=_summed, weight=2),
+    Reader("checkpoint", whole.checkpoint, whole.go_on, {"": TENSORS}, mend=_summed, weight=2),
+    Reader("checkpoint, alone", whole.last_checkpoint, whole.go_on, {"": INSIDE}, mend=_summed),
+    Reader(
+        "checkpoint, halfway",
+        whole.early_checkpoint,
+        whole.go_on_early,
+        {"": INSIDE},
+        mend=_summed,
+    ),
+    Reader(
+        "unfinished run",
+        whole.unfinished,
+        whole.go_on_run,
+        {"task": JSON, ".checkpoint": INSIDE, "": TENSORS},
+        mend=_summed,
+    ),
     Reader("trials", whole.trials, _read_trials, {"": LINES}, weight=3),
     Reader("results", whole.results, lambda f: render_results(read_stored(f)), {".json": JSON}),
     Reader(
