@@ -13,6 +13,7 @@ import typer
 
 from ..errors import DOSError, TrainingError
 from .data import Cache, DataDir
+from .showing import say
 from .signals import Signals
 
 if TYPE_CHECKING:
@@ -263,8 +264,8 @@ def _keep(
     print_measures(outcome.measures, title)
     for mishap in outcome.histories["dos"].mishaps:
         live.say(f"dos: {mishap}")
-    print(f"run: {folder}")
-    print(f"report: {folder / REPORT}")
+    say(f"run: {folder}")
+    say(f"report: {folder / REPORT}")
     stopped = outcome.status != FINISHED and not outcome.error
     if stopped:
         live.say(f"dos: {outcome.status}; what was trained until then can be used; {go_on}")
