@@ -180,6 +180,14 @@ READERS = (
         lambda f: _look_at(load(f / "set", cache=f / "cache")),
         {"": BYTES},
     ),
+    Reader("decoded pictures", whole.decoded, whole.open_decoded, {".json": JSON, "/x": BYTES}),
+    Reader(
+        "decoded pictures, sealed",
+        whole.decoded,
+        whole.open_crafted,
+        {"about.json": JSON, "/x": BYTES},
+    ),
+    Reader("dataset, sealed", whole.dataset, whole.open_dataset, {"about.json": JSON, "/x": BYTES}),
     Reader(
         "manifest, csv",
         lambda: whole.manifest("csv"),

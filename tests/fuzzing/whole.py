@@ -30,8 +30,9 @@ from deep_oversampling import (
     mlp,
     save_weights,
 )
-from deep_oversampling.data import Splits, imbalanced, save_index
+from deep_oversampling.data import Splits, from_dataset, imbalanced, load, save_index
 from deep_oversampling.data.official.catalogue import File
+from deep_oversampling.data.seal import seal
 from deep_oversampling.paper.experiments import TABLES
 from deep_oversampling.paper.settings import SETS, rates_by_kind
 from deep_oversampling.report import save_story
@@ -179,6 +180,55 @@ def pictures() -> Files:
 @cache
 def folder() -> Files:
     return {f"set/{name}/{i}.png": _picture("PNG") for name in "ab" for i in range(2)}
+
+
+@cache
+def _decoded() -> tuple[Files, torch.Tensor]:
+    with tempfile.TemporaryDirectory() as place:
+        for path, content in folder().items():
+            (Path(place) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(place) / path).write_bytes(content)
+        train = load(Path(place) / "set", cache=Path(place) / "cache").train
+        # without the notes: they are of files that were written at another time
+        files = {path: data for path, data in _in(Path(place)).items() if "/states/" not in path}
+        return files, train.x[:]
+
+
+def decoded() -> Files:
+    """With what is kept of it."""
+    return _decoded()[0]
+
+
+def open_decoded(folder: Path) -> None:
+    """Damaged or not, it is what the pictures are."""
+    assert torch.equal(load(folder / "set", cache=folder / "cache").train.x[:], _decoded()[1])
+
+
+def open_crafted(folder: Path) -> None:
+    """Sealed again, it may be other pictures, but never a crash."""
+    for place in (folder / "cache").iterdir():
+        if place.is_dir():
+            seal(place, place.name)
+    train = load(folder / "set", cache=folder / "cache").train
+    assert len(train.x[:]) == len(train.y) > 0
+
+
+def dataset() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        _from_dataset(Path(place))
+        return _in(Path(place))
+
+
+def _from_dataset(folder: Path) -> Samples:
+    items = [(np.full((3, 4, 5), i, np.uint8), i % 2) for i in range(6)]
+    return from_dataset(items, keep_as="fuzzed", cache=folder / "cache")
+
+
+def open_dataset(folder: Path) -> None:
+    for place in (folder / "cache").iterdir():
+        seal(place, place.name)
+    samples = _from_dataset(folder)
+    assert len(samples.x[:]) == len(samples.y)
 
 
 @cache
