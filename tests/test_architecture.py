@@ -266,7 +266,7 @@ def test_every_reading_cited_is_written_down() -> None:
     assert cited <= readings((PROJECT / "docs" / "readings.md").read_text())
 
 
-@pytest.mark.parametrize("option", ["pull", "pull_limit", "weighted"])
+@pytest.mark.parametrize("option", ["pull", "pull_limit", "weighted", "recover"])
 def test_estimator_has_the_defaults_of_fit(option: str) -> None:
     ours, theirs = (inspect.signature(f).parameters[option] for f in (fit, DOSClassifier))
     assert ours.default == theirs.default
