@@ -77,7 +77,7 @@ class DOSClassifier(
     cross-entropy: ``loss=rivals.ldam``.
 
     Training that goes wrong is made good as in `fit`, an ensemble's members one by one, and a
-    single ``ConvergenceWarning`` tells of all mishaps; what is lost again is a `TrainingError`.
+    single ``ConvergenceWarning`` says so; what is lost again is a `TrainingError`.
 
     After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in that order), ``histories_`` and
     ``networks_`` of the ensemble, ``history_`` and ``network_`` of its first, ``candidates_`` for
@@ -321,8 +321,9 @@ class DOSClassifier(
 
 
 def _warn_of_mishaps(histories: Sequence[History], stop: EarlyStopping | None) -> None:
-    """Once, of all that went wrong on the way."""
-    told = list(dict.fromkeys(str(mishap) for one in histories for mishap in one.mishaps))
+    """Once, of all rounds that were lost; what was found at the end is in the history."""
+    lost = [mishap for one in histories for mishap in one.mishaps if mishap.rate != 1]
+    told = list(dict.fromkeys(map(str, lost)))
     if stop and any(one.kept == len(one.rounds) - 1 for one in histories):
         told.append("early stopping: the last round was the best, so more rounds may be better")
     if told:

@@ -171,13 +171,18 @@ def _train_with(
     signals: Signals,
 ) -> int:
     from ..runs.unfinished import Unfinished, begin, task_in_words
+    from ..runs.without_gpu import largest_side
     from .loading import load_shown
     from .threads import suit_threads
     from .train_tables import print_task
 
     splits = peers.after_first(
         lambda: load_shown(
-            settings.data, data_dir=settings.data_dir, cache=cache, size=settings.size
+            settings.data,
+            data_dir=settings.data_dir,
+            cache=cache,
+            size=settings.size,
+            most=largest_side(settings),
         )
     )
     task = _prepared(peers, settings, splits, None if overwrite else out)

@@ -54,13 +54,14 @@ def decode(
     cache: Path,
     *,
     size: int | tuple[int, int] | None = None,  # (height, width); left out: by the pictures
+    most: int | None = None,  # pixels of a side, where none is given and theirs are more
     grey: bool | None = None,  # left out: if all pictures are
     strict: bool = False,  # stop at a picture that cannot be read; else it is skipped
     on_progress: Progress | None = None,
 ) -> Splits:
     """The listed pictures as Samples of uint8 images (m, c, h, w) that stay on disk."""
     wanted = check_size(size)
-    settings = (_FORMAT, wanted, grey, listing.labels, listing.splits, listing.classes)
+    settings = (_FORMAT, wanted, most, grey, listing.labels, listing.splits, listing.classes)
     state = state_of(listing.files, settings)
     folder = remembered(cache, state)
     if folder is None:
@@ -85,7 +86,7 @@ def _decoded(
     headers = [look.header for look in looks if isinstance(look.header, Header)]
     if not headers:
         raise _nothing_readable(listing, looks[0].header)
-    shape = choose_shape(headers, *settings[1:3])
+    shape = choose_shape(headers, *settings[1:4])
     digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
     digest.update(b"".join(look.digest for look in looks))  # in order: labels go by it
 
