@@ -124,13 +124,16 @@ CRAFTED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", CRAFTED)
-def test_what_does_not_fit_is_refused_in_a_line(case: str, folder: Path) -> None:
+def test_what_does_not_fit_is_refused_in_a_line(
+    case: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     change, found = CRAFTED[case]
     before, last = sorted(folder.glob("*.checkpoint"))
     before.unlink()
     craft(last, change)
     with pytest.raises(InputError, match=rf"must be a checkpoint of .* found:? .*{found}") as error:
         fit(small(), blobs(), checkpoint=folder, **OPTIONS)
+    assert not caplog.records
     assert "\n" not in str(error.value)
     assert str(error.value).endswith("get an undamaged copy, or delete it to begin anew")
 

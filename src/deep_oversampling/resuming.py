@@ -112,7 +112,7 @@ class Checkpoints:
         self._lock.release()
 
     def _newest(self, training: Training) -> Snapshot | None:
-        log, refused = logging.getLogger(__name__), None
+        log, refused = logging.getLogger(__name__), list[Unfit]()
         for path in self._files()[::-1]:
             try:
                 content = read_checked(path)
@@ -120,12 +120,13 @@ class Checkpoints:
             except OSError as error:
                 raise self._unusable(error) from None
             except Unfit as error:  # the one before it may fit
-                log.warning("%s; it is passed over", error)
-                refused = refused or error
+                refused.append(error)
                 continue
             if snapshot is None:
                 log.warning("%s is not whole and is passed over", path)
                 continue
+            for reason in refused:
+                log.warning("%s; it is passed over", reason)
             if snapshot.begun != self._begun:
                 log.warning(
                     "the network has other weights than the training in %s began with; it goes on "
@@ -135,7 +136,7 @@ class Checkpoints:
                 self._begun = snapshot.begun
             return snapshot
         if refused:
-            raise refused
+            raise refused[0]
         return None
 
     def _read(self, content: bytes, path: Path, training: Training) -> Snapshot:

@@ -10,9 +10,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from typer.testing import CliRunner
 
 from deep_oversampling import load_weights, mlp
 from deep_oversampling.checkpoint import start_from
+from deep_oversampling.cli import app
 from deep_oversampling.data import load, load_index
 from deep_oversampling.data.official.archives import unpack
 from deep_oversampling.data.official.back_rotation import load_back_rotation
@@ -101,6 +103,11 @@ def _read_run(folder: Path) -> None:
     x = torch.zeros(2, *run.record.input_shape).to(run.dtype)
     assert network(x).shape == (2, len(run.record.classes))
     evaluate(run, whole.samples(), network)
+    for options in ([], ["--json"]):
+        told = CliRunner().invoke(app, ["info", str(folder), *options])
+        if told.exception and not isinstance(told.exception, SystemExit):
+            raise told.exception
+        assert "\x1b" not in told.output
 
 
 def _read_trials(folder: Path) -> None:

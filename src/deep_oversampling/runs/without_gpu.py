@@ -12,8 +12,8 @@ __all__ = ["NOTE", "is_modest", "largest_side", "settled"]
 _SIDE = 64  # pixels; measured beside others in docs/train.md
 
 NOTE = (
-    f"LeNet on pictures of {_SIDE} × {_SIDE}, to end in minutes without a GPU; for ResNet-18 on "
-    "larger ones, --model resnet18 (20 times as long and more) or --size"
+    f"LeNet on pictures of {_SIDE} × {_SIDE}, to end in minutes without a GPU; --model resnet18 is "
+    "the larger network on larger pictures, and takes hours; --size and --model choose anything"
 )
 
 
