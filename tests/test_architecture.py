@@ -56,7 +56,9 @@ ORDER = [
     "callbacks",
     "logistic",
     "probes",
+    "optimizer_state",
     "snapshots",
+    "snapshot_checks",
     "resuming",
     "stages",
     "stopping",
@@ -176,7 +178,8 @@ def test_only_the_command_prints(path: Path) -> None:
 @every_file
 def test_optimisers_step_and_losses_go_backward_only_in_training(path: Path) -> None:
     made = {function for on, function in calls(path) if on != "scheduler"}
-    assert not made & {"step", "backward"} or room(path) == "training"
+    trial = {"step"} if room(path) == "optimizer_state" else set()  # of a copy that is thrown away
+    assert not (made - trial) & {"step", "backward"} or room(path) == "training"
 
 
 @every_file
@@ -263,7 +266,7 @@ def test_every_reading_cited_is_written_down() -> None:
     assert cited <= readings((PROJECT / "docs" / "readings.md").read_text())
 
 
-@pytest.mark.parametrize("option", ["pull", "pull_limit", "weighted"])
+@pytest.mark.parametrize("option", ["pull", "pull_limit", "weighted", "recover"])
 def test_estimator_has_the_defaults_of_fit(option: str) -> None:
     ours, theirs = (inspect.signature(f).parameters[option] for f in (fit, DOSClassifier))
     assert ours.default == theirs.default

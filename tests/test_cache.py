@@ -1,5 +1,6 @@
 """Folders that are whole or not there, whoever else is filling the cache."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from deep_oversampling import InputError
 from deep_oversampling.data.cache import kept, remember, remembered, state_of
+from deep_oversampling.data.seal import breach, seal
 
 PROGRAM = """
 import sys
@@ -35,6 +37,24 @@ def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
     assert len(made) == 1
 
 
+def test_of_a_large_file_both_ends_and_blocks_between_are_looked_at(tmp_path: Path) -> None:
+    size = 1 << 25
+    (tmp_path / "x").write_bytes(bytes(size))
+    seal(tmp_path, "a")
+    assert breach(tmp_path, "a") == ""
+    assert breach(tmp_path, "b") == "its seal is that of another one"
+    for place in (0, size - 1):
+        with (tmp_path / "x").open("r+b") as file:
+            file.seek(place)
+            file.write(b"1")
+        assert breach(tmp_path, "a") == "x is not as it was written"
+        with (tmp_path / "x").open("r+b") as file:
+            file.seek(place)
+            file.write(b"\0")
+    (tmp_path / "x").write_bytes(bytes(size // 4096 * 4095))
+    assert breach(tmp_path, "a") == "x is not as it was written"
+
+
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "x").write_text("half")
@@ -46,11 +66,11 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_states_lead_to_folders_that_are_there(tmp_path: Path) -> None:
-    folder = kept(tmp_path, "a", lambda part: None)
+    folder = kept(tmp_path, "a" * 32, lambda part: None)
     assert remembered(tmp_path, "state") is None
     remember(tmp_path, "state", folder)
     assert remembered(tmp_path, "state") == folder
-    folder.rmdir()
+    shutil.rmtree(folder)
     assert remembered(tmp_path, "state") is None
     (tmp_path / "states" / "state").write_text("")
     assert remembered(tmp_path, "state") is None

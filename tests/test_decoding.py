@@ -267,22 +267,6 @@ def test_a_folder_that_cannot_be_written(root: Path, tmp_path: Path, cache: str)
         decode(list_folder(root), tmp_path / cache)
 
 
-@pytest.mark.parametrize("harm", ["cut off", "gone", "emptied"])
-def test_a_damaged_cache_is_named(load: Callable[..., Splits], tmp_path: Path, harm: str) -> None:
-    load()
-    (folder,) = (tmp_path / "cache" / name for name in entries(tmp_path / "cache"))
-    if harm == "cut off":
-        (folder / "x").write_bytes((folder / "x").read_bytes()[:-1])
-    elif harm == "gone":
-        (folder / "rows.npy").unlink()
-    else:
-        (folder / "about.json").write_text("")
-    with pytest.raises(InputError, match=r"damaged: .*; delete that folder, and the pictures"):
-        load()
-    shutil.rmtree(folder)
-    assert len(load().train) == 5
-
-
 def test_what_dead_processes_left_is_swept_away(
     load: Callable[..., Splits], tmp_path: Path
 ) -> None:

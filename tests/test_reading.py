@@ -29,6 +29,7 @@ from fuzzing.readers import READERS, Files
 HUGE = 10**13  # bytes: ten terabytes, of which none is on the disk
 MiB = 1 << 20
 BY_NAME = {reader.name: reader for reader in READERS}
+REMADE = {"decoded pictures", "decoded pictures, sealed", "dataset, sealed"}  # whatever is there
 
 
 def grown(act: Callable[[], object]) -> int:
@@ -48,14 +49,16 @@ def refused(read: Callable[[], object], match: str = ".") -> None:
 
 def every_file() -> list[tuple[str, str]]:
     """Of every reader, but pictures, which are skipped, and text that is read line by line."""
-    other = {"pictures", "folder of pictures", "archive", "checkpoint"}
+    other = {"pictures", "folder of pictures", "archive", "checkpoint", *REMADE}
     return [
         (r.name, path) for r in READERS if r.name not in other for path in _read_whole(r.files())
     ]
 
 
 def _read_whole(files: Files) -> list[str]:
-    return [path for path in files if not path.endswith((".png", ".npy", "baseline.safetensors"))]
+    """Those that are not passed over, as moments for a report and earlier checkpoints are."""
+    passed = (".png", ".npy", "baseline.safetensors", "00000002.checkpoint")
+    return [path for path in files if not path.endswith(passed) and "/moments/" not in path]
 
 
 @pytest.mark.parametrize(("name", "path"), every_file(), ids=lambda value: value)
@@ -68,7 +71,7 @@ def test_ten_terabytes_are_refused_and_not_read(name: str, path: str, tmp_path: 
 
 @pytest.mark.parametrize("end", [".json", ".toml", ".jsonl", ".csv", ".npz", "model.safetensors"])
 def test_a_pipe_is_not_waited_for(end: str, tmp_path: Path) -> None:
-    for reader in READERS:
+    for reader in (one for one in READERS if one.name not in REMADE):
         folder = reader.put(tmp_path / reader.name, reader.files())
         for path in (p for p in reader.files() if p.endswith(end)):
             (folder / path).unlink()

@@ -12,6 +12,7 @@ from scipy.io import savemat
 from deep_oversampling import InputError, Samples
 from deep_oversampling.data.official.binary import load_cifar10, load_cifar100, load_stl10
 from deep_oversampling.data.official.svhn import load_svhn
+from deep_oversampling.data.seal import seal
 from deep_oversampling.data.splits import Splits
 
 
@@ -260,9 +261,26 @@ def test_what_is_kept_on_disk_may_be_changed_in_memory(tmp_path: Path) -> None:
     assert torch.equal(load_svhn(tmp_path, tmp_path / "cache").train.x, expected)
 
 
-def test_a_damaged_cache_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", ["gone", "cut off"])
+def test_a_damaged_cache_is_made_again(
+    tmp_path: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    svhn(tmp_path)
+    expected = load_svhn(tmp_path, tmp_path / "cache").train.x.clone()
+    path = next((tmp_path / "cache").glob("*/train-x.npy"))
+    content = path.read_bytes()
+    path.unlink()
+    if harm == "cut off":
+        path.write_bytes(content[:-100])
+    assert torch.equal(load_svhn(tmp_path, tmp_path / "cache").train.x, expected)
+    assert "train-x.npy is not as it was written" in caplog.text
+
+
+def test_arrays_that_are_sealed_and_wrong_are_named(tmp_path: Path) -> None:
     svhn(tmp_path)
     load_svhn(tmp_path, tmp_path / "cache")
-    next((tmp_path / "cache").glob("*/train-x.npy")).unlink()
+    path = next((tmp_path / "cache").glob("*/train-x.npy"))
+    path.write_bytes(path.read_bytes()[:-100])  # a map of what is promised would end the process
+    seal(path.parent, path.parent.name)
     with pytest.raises(InputError, match=r"damaged: .*; delete that folder, and it is decoded"):
         load_svhn(tmp_path, tmp_path / "cache")

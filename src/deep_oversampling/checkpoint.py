@@ -33,7 +33,10 @@ def load_weights(network: Network, path: Path | str) -> None:
 
 
 def check_weights(network: Network, weights: Mapping[str, Tensor], path: Path | str) -> None:
-    """Refuse those of another architecture; the network may be one without memory, on "meta"."""
+    """Refuse those of another architecture, and what no training ends with.
+
+    The network may be one without memory, on "meta".
+    """
     own = network.state_dict()
     missing = sorted(own.keys() - weights.keys())
     unknown = sorted(weights.keys() - own.keys())
@@ -43,6 +46,33 @@ def check_weights(network: Network, weights: Mapping[str, Tensor], path: Path | 
             f"{path} must hold the weights of this architecture; missing: {missing}, "
             f"unknown: {unknown}, of another shape: {other}"
         )
+    _check_values(network, weights, path)
+
+
+def _check_values(network: Network, weights: Mapping[str, Tensor], path: Path | str) -> None:
+    """Numbers of the kind that the network has there, and such that it can compute with them."""
+    learned = {name for name, _ in network.named_parameters()}
+    for name, mine in network.state_dict().items():
+        found = weights.get(name)
+        if found is None:
+            continue
+        if _kind(found) != _kind(mine):
+            what = f"{found.dtype} where the network has {mine.dtype}"
+        elif bool(found.isnan().any()):
+            what = "NaN"
+        elif name in learned and not bool(found.isfinite().all()):
+            what = "infinity"
+        else:
+            continue
+        raise InputError(
+            f"{path} must hold weights that a network can compute with, found {what} in {name}; "
+            "get an undamaged copy, or train again"
+        )
+
+
+def _kind(tensor: Tensor) -> str:
+    """Of floats any precision will do; weights may have been stored in half of it."""
+    return "float" if tensor.is_floating_point() else str(tensor.dtype)
 
 
 def start_from(network: Network, path: Path | str) -> list[str]:
@@ -72,6 +102,7 @@ def start_from(network: Network, path: Path | str) -> list[str]:
             f"{path} must hold the weights of this embedder, found {len(missing)} of its tensors "
             f"missing or of another shape, the first: {missing[0]}; choose the model they are of"
         )
+    _check_values(network, taken, path)
     network.load_state_dict(taken, strict=False)
     return kept
 

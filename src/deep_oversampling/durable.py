@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import sys
@@ -32,8 +33,11 @@ def write_checked(path: Path, content: bytes) -> None:
 
 
 def read_checked(path: Path) -> bytes | None:
-    """None where it is torn or was changed."""
-    data = read_plain(path, sys.maxsize)
+    """None where it is torn or was changed; `OSError` where it does not fit into memory."""
+    try:
+        data = read_plain(path, sys.maxsize)
+    except MemoryError:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from None
     content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
     return content if _checksum(content) == checksum else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral
@@ -18,6 +19,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -29,6 +31,7 @@ from .data.splits import hold_out
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .fitting import fit_many
+from .history import History
 from .losses import Loss, entropy
 from .models import small_network
 from .network import Network, embed, predict
@@ -73,6 +76,9 @@ class DOSClassifier(
     ``loss`` makes a loss from the class counts that stands in for the
     cross-entropy: ``loss=rivals.ldam``.
 
+    Training that goes wrong is made good as in `fit`, an ensemble's members one by one, and a
+    single ``ConvergenceWarning`` says so; what is lost again is a `TrainingError`.
+
     After fit: ``classes_``, ``plan_`` ({k_j}, {r_j} in that order), ``histories_`` and
     ``networks_`` of the ensemble, ``history_`` and ``network_`` of its first, ``candidates_`` for
     k (the best first; none unless it is "auto"), ``input_shape_`` and ``input_dtype_`` of a sample,
@@ -109,6 +115,7 @@ class DOSClassifier(
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        recover: bool = True,  # a round that is lost is made again, once, with a tenth of the rate
         engine: Engine | None = None,
         device: torch.device | str | None = None,  # cuda, mps or cpu, the first there is
         random_state: int | RandomState | None = 0,
@@ -131,6 +138,7 @@ class DOSClassifier(
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.recover = recover
         self.engine = engine
         self.device = device
         self.random_state = random_state
@@ -189,19 +197,31 @@ class DOSClassifier(
         if self.early_stopping:
             group = "minority" if bool(plan.minority.any()) else "majority"
             stop = EarlyStopping(self.n_iter_no_change, group=group)
-        networks = [self._network(samples, seed) for seed in seeds]
-        outcomes = train(
-            networks, samples, [plan] * len(seeds), seeds=seeds, validation=held_out, stop=stop
-        )
-        for outcome in outcomes:
-            if isinstance(outcome, TrainingError):
-                raise outcome
-        self.histories_, self.networks_ = outcomes, networks
-        self.history_, self.network_ = outcomes[0], networks[0]
+        self._train(partial(train, validation=held_out, stop=stop), samples, plan, seeds)
+        self.history_, self.network_ = self.histories_[0], self.networks_[0]
+        _warn_of_mishaps(self.histories_, stop)
         self.classes_, self.plan_ = classes, plan
         self.input_shape_, self.input_dtype_ = tuple(samples.x.shape[1:]), samples.x.dtype
-        self._n_features_out = sum(embed(one, samples.x[:1]).shape[1] for one in networks)  # d
+        self._n_features_out = sum(
+            embed(one, samples.x[:1]).shape[1] for one in self.networks_
+        )  # d
         return self
+
+    def _train(
+        self, train: Callable[..., list[Any]], samples: Samples, plan: Plan, seeds: list[int]
+    ) -> None:
+        """All at once; who is lost among several is trained anew alone, to be slowed down."""
+        networks = [self._network(samples, seed) for seed in seeds]
+        alone = self.recover and len(seeds) == 1
+        found = train(networks, samples, [plan] * len(seeds), seeds=seeds, recover=alone)
+        for e, outcome in enumerate(found):
+            if isinstance(outcome, TrainingError) and self.recover and not alone:
+                networks[e] = self._network(samples, seeds[e])
+                (found[e],) = train([networks[e]], samples, [plan], seeds=[seeds[e]], recover=True)
+        if lost := [one for one in found if isinstance(one, TrainingError)]:
+            raise lost[0]
+        self.histories_: list[History] = found
+        self.networks_ = networks
 
     def _seeds(self) -> list[int]:
         if not isinstance(self.ensemble, Integral) or self.ensemble < 1:
@@ -298,6 +318,16 @@ class DOSClassifier(
         tags.input_tags.three_d_array = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _warn_of_mishaps(histories: Sequence[History], stop: EarlyStopping | None) -> None:
+    """Once, of all rounds that were lost; what was found at the end is in the history."""
+    lost = [mishap for one in histories for mishap in one.mishaps if mishap.rate != 1]
+    told = list(dict.fromkeys(map(str, lost)))
+    if stop and any(one.kept == len(one.rounds) - 1 for one in histories):
+        told.append("early stopping: the last round was the best, so more rounds may be better")
+    if told:
+        warnings.warn("; ".join(told), ConvergenceWarning, stacklevel=3)
 
 
 def _stays_stored(X: Any) -> TypeGuard[View]:

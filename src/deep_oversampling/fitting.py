@@ -25,10 +25,11 @@ from .mishaps import Examination, never_predicted
 from .network import Network, embed, pick_device, predict
 from .peers import Peers
 from .plan import Plan
-from .resuming import Checkpoints, described, digest_of
+from .resuming import Checkpoints, described
 from .samples import Samples
 from .seeding import streams
 from .shared_norm import shared_batch_norm
+from .snapshot_checks import Training
 from .snapshots import Snapshot
 from .stages import Judge, Member, Stage, sgd
 from .stopping import EarlyStopping, until_no_better
@@ -193,7 +194,8 @@ def fit_many(
         counts = own.class_counts
         plan = Plan.automatic(counts, names=own.classes) if plan is None else plan
         plan = plan.fitted_to(counts, own.classes)
-        presented.add((len(own), int((plan.r * counts.cpu()).sum())))
+        presents = int((plan.r * counts.cpu()).sum())
+        presented.add((len(own), presents))
         network.to(place)
         own = moved[id(own)]
         check_outputs(network, own)
@@ -229,7 +231,11 @@ def fit_many(
                 peers.check_alike(told | more)
                 peers.as_first(list(network.state_dict().values()))
             if checkpoint is not None:
-                snapshot = checkpoint.open(told, digest_of(network), peers=peers)
+                rows = [len(own)] * settings["initial_rounds"] + [presents] * rounds
+                steps = [-(-one // min(sizes)) for one in rows]
+                judged = (stop.group, stop.measure) if stop else None
+                training = Training(network, optimizer, steps, judged)
+                snapshot = checkpoint.open(told, training, peers=peers)
         make = _maker(
             algorithm, network, own, seeds[e], judge, report, stop, snapshot, validation, peers
         )

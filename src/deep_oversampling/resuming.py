@@ -27,9 +27,11 @@ from .errors import InputError, Stopped
 from .history import History
 from .locking import Lock
 from .network import Network
+from .optimizer_state import keep_state, put_state
 from .peers import Peers
 from .samples import Samples
-from .snapshots import Snapshot, pack, unpack
+from .snapshot_checks import Training, misfit
+from .snapshots import Snapshot, Unfit, pack, unpack
 from .training import Halfway
 from .views import View
 
@@ -75,21 +77,21 @@ class Checkpoints:
         self._stopping = True
 
     def open(
-        self, settings: dict[str, Any], begun: str, *, peers: Peers | None = None
+        self, settings: dict[str, Any], training: Training, *, peers: Peers | None = None
     ) -> Snapshot | None:
-        """The newest checkpoint that is whole, if there is one; other settings are refused.
+        """The newest checkpoint that is whole and fits; other settings are refused.
 
-        ``begun`` is the digest of the weights that the network has now. Those of the checkpoint
-        take their place, so others than at the first time change nothing; a line in the log says
-        it, as they may be meant to begin another training.
+        Its weights take the place of those that the network has now, so others than at the first
+        time change nothing; a line in the log says it, as they may be meant to begin another
+        training.
 
         Of several processes the first alone uses the folder; the others are told what is in it.
         """
         self._peers = peers or self._peers
         self._settings = json.loads(json.dumps(settings))
-        self._begun = begun
+        self._begun = digest_of(training.network)
         try:
-            self.snapshot = self._peers.from_first(self._look)
+            self.snapshot = self._peers.from_first(partial(self._look, training))
             if self.snapshot and self._on_found:
                 self._on_found(self.snapshot.history, self.snapshot.whole)
         except BaseException:
@@ -97,30 +99,34 @@ class Checkpoints:
             raise
         return self.snapshot
 
-    def _look(self) -> Snapshot | None:
+    def _look(self, training: Training) -> Snapshot | None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._unusable(error) from None
         self._lock.take()
-        return self._newest()
+        return self._newest(training)
 
     def close(self) -> None:
         """Others may use the folder again."""
         self._lock.release()
 
-    def _newest(self) -> Snapshot | None:
-        log = logging.getLogger(__name__)
+    def _newest(self, training: Training) -> Snapshot | None:
+        log, refused = logging.getLogger(__name__), list[Unfit]()
         for path in self._files()[::-1]:
             try:
                 content = read_checked(path)
+                snapshot = None if content is None else self._read(content, path, training)
             except OSError as error:
                 raise self._unusable(error) from None
-            if content is None:
+            except Unfit as error:  # the one before it may fit
+                refused.append(error)
+                continue
+            if snapshot is None:
                 log.warning("%s is not whole and is passed over", path)
                 continue
-            snapshot, theirs = unpack(content, path)
-            _check_alike(self.folder, theirs, self._settings)
+            for reason in refused:
+                log.warning("%s; it is passed over", reason)
             if snapshot.begun != self._begun:
                 log.warning(
                     "the network has other weights than the training in %s began with; it goes on "
@@ -129,7 +135,19 @@ class Checkpoints:
                 )
                 self._begun = snapshot.begun
             return snapshot
+        if refused:
+            raise refused[0]
         return None
+
+    def _read(self, content: bytes, path: Path, training: Training) -> Snapshot:
+        snapshot, theirs = unpack(content, path)
+        _check_alike(self.folder, theirs, self._settings)
+        if found := misfit(snapshot, training):
+            raise Unfit(
+                f"{path} must be a checkpoint of this training, found {found}; get an undamaged "
+                "copy, or delete it to begin anew"
+            )
+        return snapshot
 
     def due(self) -> bool:
         """Whether it is time for one, or anybody wants to stop."""
@@ -198,7 +216,7 @@ class Keeping:
         if snapshot is None or snapshot.rounds != t:
             return None
         self.network.load_state_dict(snapshot.weights)
-        _restore(self.optimizer, snapshot)
+        put_state(self.optimizer, snapshot.optimizer, snapshot.numbers)
         self.checkpoints.snapshot = None  # it has served
         return snapshot.halfway
 
@@ -220,7 +238,7 @@ class Keeping:
             self.checkpoints.write(self._snapshot(t, None))
 
     def _snapshot(self, rounds: int, halfway: Halfway | None) -> Snapshot:
-        tensors, numbers = _state(self.optimizer)
+        tensors, numbers = keep_state(self.optimizer)
         start = self._start if halfway else None
         weights, best = _copied(self.network.state_dict()), _copied(self.best)
         return Snapshot(rounds, self.history, weights, tensors, numbers, halfway, start, best)
@@ -272,35 +290,12 @@ def _copied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: t.detach().cpu().clone().contiguous() for name, t in weights.items()}
 
 
-def _state(optimizer: Optimizer) -> tuple[dict[str, Tensor], dict[str, float]]:
-    tensors, numbers = {}, {}
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    for i, parameter in enumerate(parameters):
-        for name, value in optimizer.state.get(parameter, {}).items():
-            if isinstance(value, Tensor):
-                tensors[f"{i}.{name}"] = value.detach().cpu().clone().contiguous()
-            elif isinstance(value, int | float):
-                numbers[f"{i}.{name}"] = value
-    return tensors, numbers
-
-
-def _restore(optimizer: Optimizer, snapshot: Snapshot) -> None:
-    """By hand: load_state_dict makes schedulers believe that no step was ever taken."""
-    owners = [(p, group) for group in optimizer.param_groups for p in group["params"]]
-    for key, value in {**snapshot.optimizer, **snapshot.numbers}.items():
-        i, _, name = key.partition(".")
-        parameter, group = owners[int(i)]
-        if isinstance(value, Tensor) and value.ndim:
-            value = torch.empty_like(parameter).copy_(value)
-        elif isinstance(value, Tensor) and (group.get("capturable") or group.get("fused")):
-            value = value.to(parameter.device)  # a count of steps that a kernel reads
-        optimizer.state[parameter][name] = value
-
-
 def _check_alike(folder: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
     names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     if names:
-        told = ", ".join(f"{n} {theirs.get(n)!r} instead of {ours.get(n)!r}" for n in names)
+        told = ", ".join(
+            f"{n:.80} {theirs.get(n)!r:.80} instead of {ours.get(n)!r:.80}" for n in names
+        )
         raise InputError(
             f"{folder} must hold checkpoints of the same training, found {told}; choose another "
             "folder, or the settings it was begun with"

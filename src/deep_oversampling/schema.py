@@ -8,6 +8,7 @@ from typing import Any
 
 __all__ = [
     "Holds",
+    "is_count",
     "is_history",
     "is_number",
     "is_real",
@@ -34,6 +35,10 @@ def is_true_or_false(value: Any) -> bool:
 def is_whole(value: Any) -> bool:
     """A whole number that a tensor can hold; True is none."""
     return type(value) is int and -(2**63) <= value < 2**63
+
+
+def is_count(value: Any) -> bool:
+    return is_whole(value) and value >= 0
 
 
 def is_number(value: Any) -> bool:
@@ -77,7 +82,13 @@ def table(**columns: Holds) -> Holds:
 
 
 _measures = table_of(table_of(or_none(is_real)))  # group -> measure -> value
-_losses = table(task=is_text, classifier_loss=or_none(is_real), embedding_loss=or_none(is_real))
+_losses = table(
+    task=is_text,
+    presented=is_count,
+    classifier_loss=or_none(is_real),
+    embedding_loss=or_none(is_real),
+    seconds=lambda value: is_number(value) and value >= 0,
+)
 _spread = table(within=or_none(is_real), between=or_none(is_real))
 _mishap = table(round=is_whole, found=is_text, done=is_text, rate=is_real)
 
@@ -85,7 +96,8 @@ _mishap = table(round=is_whole, found=is_text, done=is_text, rate=is_real)
 def is_history(value: Any) -> bool:
     """As `History.to_dict` makes it."""
     fits = table(rounds=list_of(_is_round), spreads=list_of(_spread))(value)
-    return fits and or_none(list_of(_mishap))(value.get("mishaps"))
+    kept = fits and or_none(is_count)(value.get("kept"))
+    return kept and or_none(list_of(_mishap))(value.get("mishaps"))
 
 
 def _is_round(value: Any) -> bool:

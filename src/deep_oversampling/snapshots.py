@@ -16,9 +16,14 @@ from .history import History
 from .schema import is_history, is_real, is_text, is_whole, or_none, table, table_of
 from .training import Halfway
 
-__all__ = ["Snapshot", "pack", "unpack"]
+__all__ = ["Snapshot", "Unfit", "pack", "unpack"]
 
 _VERSION = 1
+_KINDS = {"weights", "optimizer", "start", "best", "halfway", "random"}  # of tensors
+
+
+class Unfit(InputError):
+    """A checkpoint that no training can go on from, though its checksum is right."""
 
 
 @dataclass(eq=False)
@@ -79,7 +84,10 @@ def unpack(content: bytes, path: Path) -> tuple[Snapshot, dict[str, Any]]:
     except InputError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} must be a checkpoint of a training, found: {error!r}") from None
+        raise Unfit(
+            f"{path} must be a checkpoint of a training, found: {error!r:.200}; get an undamaged "
+            "copy, or delete it to begin anew"
+        ) from None
 
 
 _is_about = table(
@@ -97,6 +105,8 @@ def _snapshot(about: dict[str, Any], tensors: dict[str, Tensor]) -> Snapshot:
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")
         parts.setdefault(kind, {})[rest] = tensor
+    if unknown := parts.keys() - _KINDS:
+        raise ValueError(f"unknown tensors {min(unknown)!r:.80}")
     halfway = None
     if about["step"] is not None:
         halfway = Halfway(about["step"], parts["halfway"]["losses"], parts["random"])

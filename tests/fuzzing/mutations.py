@@ -1,9 +1,13 @@
 """Ways to damage a file: bytes of any kind, and documents in their structure."""
 
 import json
+import math
 import random
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+from safetensors.numpy import load, save
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
@@ -12,6 +16,7 @@ EXTREMES += (2**63, 2**64 - 1, 10**13)
 VALUES: tuple[Any, ...] = (
     *(None, True, False, "", "x", -1, 0, 1, 2**31, 2**63, 2**64, 10**30, -(10**30), 1e300, 0.5),
     *([], {}, [[]], [None], {"": None}, [0] * 50, "\0", "\ud800", "<script>", "../../x", "/etc/x"),
+    *("\x1b[2J", "[red]", "[/]", ":car:", "a\nb", "\u202e"),
     *(float("inf"), float("nan"), "9" * 400, "a.py:b", "timm:hf-hub:a/b"),
 )
 
@@ -121,6 +126,83 @@ def of_safetensors(content: bytes, rng: random.Random) -> bytes:
     return length.to_bytes(8, "little") + head + content[8 + size :]
 
 
+def inner_json(content: bytes, rng: random.Random) -> bytes:
+    """What a checkpoint says of itself, one number or word of it another."""
+    size = int.from_bytes(content[:8], "little")
+    about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["about"])
+    settings = about.pop("settings")  # others are refused at once
+    for _ in range(rng.choice((1, 1, 2))):
+        about = _changed(about, rng)
+    told = {**about, "settings": settings} if isinstance(about, dict) else about
+    return bytes(save(load(content), {"about": json.dumps(told)}))
+
+
+def other_tensor(content: bytes, rng: random.Random) -> bytes:
+    """A file that is whole, with a tensor that does not fit: left out, renamed, changed, new."""
+    size = int.from_bytes(content[:8], "little")
+    about = json.loads(content[8 : 8 + size]).get("__metadata__")
+    tensors = load(content)
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        name = rng.choice(list(tensors))
+        change = rng.choice((_without, _renamed, _swapped, *(_revalued,) * 4, *(_reshaped,) * 3))
+        tensors = change(tensors, name, rng)
+    return bytes(save(tensors, about))
+
+
+Arrays = dict[str, np.ndarray]
+
+
+def _without(tensors: Arrays, name: str, rng: random.Random) -> Arrays:
+    return {other: array for other, array in tensors.items() if other != name} or tensors
+
+
+def _renamed(tensors: Arrays, name: str, rng: random.Random) -> Arrays:
+    """Or again under another name, which may be that of another one."""
+    kind, _, rest = name.partition(".")
+    kinds = ("weights", "optimizer", "start", "best", "halfway", "random", "x")
+    other = rng.choice(
+        (f"{rng.choice(kinds)}.{rest}", f"{kind}.-1.{rest}", f"{kind}.99.x", f"{name}x", "")
+    )
+    kept = tensors if rng.random() < 0.5 else _without(tensors, name, rng)
+    return {**kept, other: tensors[name]}
+
+
+def _swapped(tensors: Arrays, name: str, rng: random.Random) -> Arrays:
+    other = rng.choice(list(tensors))
+    return {**tensors, name: tensors[other], other: tensors[name]}
+
+
+def _reshaped(tensors: Arrays, name: str, rng: random.Random) -> Arrays:
+    array = tensors[name]
+    ways = (
+        array.reshape(-1),
+        array[None],
+        array[..., None],
+        array.T,
+        array[:0] if array.ndim else array[None],
+        array.reshape(-1)[:1].reshape(()) if array.size else array,
+        np.concatenate([array.reshape(-1)] * 2),
+        array.astype(rng.choice(_TYPES)),
+        array.astype(rng.choice(_TYPES)),
+    )
+    return {**tensors, name: np.ascontiguousarray(rng.choice(ways))}
+
+
+def _revalued(tensors: Arrays, name: str, rng: random.Random) -> Arrays:
+    array = tensors[name].copy()
+    value = rng.choice((math.nan, math.inf, -math.inf, 1e38, -1e38, 0.0, -1.0, 2.0**62, -(2.0**62)))
+    with np.errstate(all="ignore"):
+        value = np.asarray(value).astype(array.dtype)  # what whole numbers make of it
+    if array.size and rng.random() < 0.5:
+        array.reshape(-1)[rng.randrange(array.size)] = value
+    else:
+        array[...] = value
+    return {**tensors, name: array}
+
+
+_TYPES = ("float64", "float16", "int64", "int8", "uint8", "bool", "complex64")
+
+
 def other_line(content: bytes, rng: random.Random) -> bytes:
     """Of JSON lines, one is another."""
     lines = content.splitlines()
@@ -129,5 +211,6 @@ def other_line(content: bytes, rng: random.Random) -> bytes:
 
 
 JSON: tuple[Mutation, ...] = (*TEXT, *(other_json,) * 10)
-TENSORS: tuple[Mutation, ...] = (*BYTES, *(of_safetensors,) * 6)
+TENSORS: tuple[Mutation, ...] = (*BYTES, *(of_safetensors,) * 6, *(other_tensor,) * 12)
+INSIDE: tuple[Mutation, ...] = (*(inner_json,) * 4, *(other_tensor,) * 6)  # always a true format
 LINES: tuple[Mutation, ...] = (*TEXT, *(other_line,) * 10)

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from typer.testing import CliRunner
 
-from deep_oversampling import Checkpoints, load_weights, mlp
+from deep_oversampling import load_weights, mlp
 from deep_oversampling.checkpoint import start_from
+from deep_oversampling.cli import app
 from deep_oversampling.data import load, load_index
 from deep_oversampling.data.official.archives import unpack
 from deep_oversampling.data.official.back_rotation import load_back_rotation
@@ -29,9 +32,10 @@ from deep_oversampling.rivals.trials import GROUPS, read_headers, read_trials
 from deep_oversampling.runs import Run, Settings, evaluate, read_settings
 
 from . import whole
-from .mutations import BYTES, JSON, LINES, TENSORS, TEXT, Mutation, truncate
+from .mutations import BYTES, INSIDE, JSON, LINES, TENSORS, TEXT, Mutation, truncate
 
 Files = dict[str, bytes]  # path below the folder -> content
+_NO_DOCUMENT = (ValueError, AttributeError, RecursionError, SafetensorError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,7 @@ class Reader:
     def _damaged(content: bytes, way: Mutation, rng: random.Random) -> bytes:
         try:
             return way(content, rng)
-        except (
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ):  # no JSON any more, by the first damage
+        except _NO_DOCUMENT:  # by the first damage
             return truncate(content, rng)
 
 
@@ -103,6 +103,11 @@ def _read_run(folder: Path) -> None:
     x = torch.zeros(2, *run.record.input_shape).to(run.dtype)
     assert network(x).shape == (2, len(run.record.classes))
     evaluate(run, whole.samples(), network)
+    for options in ([], ["--json"]):
+        told = CliRunner().invoke(app, ["info", str(folder), *options])
+        if told.exception and not isinstance(told.exception, SystemExit):
+            raise told.exception
+        assert "\x1b" not in told.output
 
 
 def _read_trials(folder: Path) -> None:
@@ -111,10 +116,6 @@ def _read_trials(folder: Path) -> None:
     for trial in read_trials(path):
         assert all(isinstance(trial.mean(m, g), float) for m in MEASURES for g in GROUPS)
         assert isinstance(trial.setting.learning_rate, float | int)
-
-
-def _read_checkpoint(folder: Path) -> None:
-    Checkpoints(folder).open(whole.checkpoint_settings(), begun="")
 
 
 def _summed(files: Files) -> Files:
@@ -186,6 +187,14 @@ READERS = (
         lambda f: _look_at(load(f / "set", cache=f / "cache")),
         {"": BYTES},
     ),
+    Reader("decoded pictures", whole.decoded, whole.open_decoded, {".json": JSON, "/x": BYTES}),
+    Reader(
+        "decoded pictures, sealed",
+        whole.decoded,
+        whole.open_crafted,
+        {"about.json": JSON, "/x": BYTES},
+    ),
+    Reader("dataset, sealed", whole.dataset, whole.open_dataset, {"about.json": JSON, "/x": BYTES}),
     Reader(
         "manifest, csv",
         lambda: whole.manifest("csv"),
@@ -216,7 +225,22 @@ READERS = (
         {".json": JSON, ".toml": TEXT, ".safetensors": TENSORS},
         weight=3,
     ),
-    Reader("checkpoint", whole.checkpoint, _read_checkpoint, {"": TENSORS}, mend=_summed, weight=2),
+    Reader("checkpoint", whole.checkpoint, whole.go_on, {"": TENSORS}, mend=_summed, weight=2),
+    Reader("checkpoint, alone", whole.last_checkpoint, whole.go_on, {"": INSIDE}, mend=_summed),
+    Reader(
+        "checkpoint, halfway",
+        whole.early_checkpoint,
+        whole.go_on_early,
+        {"": INSIDE},
+        mend=_summed,
+    ),
+    Reader(
+        "unfinished run",
+        whole.unfinished,
+        whole.go_on_run,
+        {"task": JSON, ".checkpoint": INSIDE, "": TENSORS},
+        mend=_summed,
+    ),
     Reader("trials", whole.trials, _read_trials, {"": LINES}, weight=3),
     Reader("results", whole.results, lambda f: render_results(read_stored(f)), {".json": JSON}),
     Reader(

@@ -6,8 +6,9 @@ import json
 import tarfile
 import tempfile
 import zipfile
+from contextlib import suppress
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,22 @@ import numpy as np
 import torch
 from PIL import Image
 from scipy.io import savemat
+from torch import nn
+from torch.optim import Adam
 
-from deep_oversampling import Checkpoints, Samples, fit, mlp, save_weights
-from deep_oversampling.data import Splits, imbalanced, save_index
+from deep_oversampling import (
+    Checkpoints,
+    EarlyStopping,
+    Network,
+    Samples,
+    Stopped,
+    fit,
+    mlp,
+    save_weights,
+)
+from deep_oversampling.data import Splits, from_dataset, imbalanced, load, save_index
 from deep_oversampling.data.official.catalogue import File
+from deep_oversampling.data.seal import seal
 from deep_oversampling.paper.experiments import TABLES
 from deep_oversampling.paper.settings import SETS, rates_by_kind
 from deep_oversampling.report import save_story
@@ -28,6 +41,9 @@ from deep_oversampling.runs import Settings, prepare, train
 from deep_oversampling.runs.folder import save_run
 from deep_oversampling.runs.places import write_config
 from deep_oversampling.runs.record import make_record
+from deep_oversampling.runs.telling import tell
+from deep_oversampling.runs.unfinished import begin, candidates_in
+from deep_oversampling.seeding import isolated
 from paper_sets import made_up_look
 from some_trials import SETTING, trial
 from stories import story as a_story
@@ -167,6 +183,55 @@ def folder() -> Files:
 
 
 @cache
+def _decoded() -> tuple[Files, torch.Tensor]:
+    with tempfile.TemporaryDirectory() as place:
+        for path, content in folder().items():
+            (Path(place) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(place) / path).write_bytes(content)
+        train = load(Path(place) / "set", cache=Path(place) / "cache").train
+        # without the notes: they are of files that were written at another time
+        files = {path: data for path, data in _in(Path(place)).items() if "/states/" not in path}
+        return files, train.x[:]
+
+
+def decoded() -> Files:
+    """With what is kept of it."""
+    return _decoded()[0]
+
+
+def open_decoded(folder: Path) -> None:
+    """Damaged or not, it is what the pictures are."""
+    assert torch.equal(load(folder / "set", cache=folder / "cache").train.x[:], _decoded()[1])
+
+
+def open_crafted(folder: Path) -> None:
+    """Sealed again, it may be other pictures, but never a crash."""
+    for place in (folder / "cache").iterdir():
+        if place.is_dir():
+            seal(place, place.name)
+    train = load(folder / "set", cache=folder / "cache").train
+    assert len(train.x[:]) == len(train.y) > 0
+
+
+def dataset() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        _from_dataset(Path(place))
+        return _in(Path(place))
+
+
+def _from_dataset(folder: Path) -> Samples:
+    items = [(np.full((3, 4, 5), i, np.uint8), i % 2) for i in range(6)]
+    return from_dataset(items, keep_as="fuzzed", cache=folder / "cache")
+
+
+def open_dataset(folder: Path) -> None:
+    for place in (folder / "cache").iterdir():
+        seal(place, place.name)
+    samples = _from_dataset(folder)
+    assert len(samples.x[:]) == len(samples.y)
+
+
+@cache
 def manifest(kind: str) -> Files:
     pictures = {f"{i}.png": _picture("PNG") for i in range(4)}
     labels = ["a", "b", "a", "b"]
@@ -235,22 +300,76 @@ def run() -> Files:
         return _in(into)
 
 
+def go_on(folder: Path) -> None:
+    """Made again in its folder, the training that `checkpoint` has begun."""
+    options = {"rounds": 2, "batch_size": 19, "device": "cpu", "checkpoint": Checkpoints(folder)}
+    fit(mlp(4, 3, (8,)), samples(), **options)
+
+
+def go_on_early(folder: Path, made: type[Checkpoints] = Checkpoints) -> None:
+    """With more to keep: counts of steps, the best weights, and how far a round is."""
+    options: dict[str, Any] = {"rounds": 2, "initial_rounds": 1, "batch_size": 8, "device": "cpu"}
+    options |= {"optimizer": partial(Adam, lr=0.01), "stop": EarlyStopping(2, group="majority")}
+    with isolated(torch.Generator().manual_seed(0)):
+        layers = [nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2)]
+        network = Network(nn.Sequential(*layers), nn.Linear(8, 3))
+    fit(network, samples(), validation=blobs((5, 5, 5), seed=2), checkpoint=made(folder), **options)
+
+
+class _StopsHalfway(Checkpoints):
+    """Within the last round."""
+
+    def due(self) -> bool:
+        self._left = getattr(self, "_left", 10) - 1
+        if not self._left:
+            self.stop()
+        return super().due()
+
+
 @cache
 def checkpoint() -> Files:
     """Without the checksum at its end."""
     with tempfile.TemporaryDirectory() as place:
-        fit(
-            *(mlp(4, 3, (8,)), samples()),
-            **{"rounds": 1, "device": "cpu", "checkpoint": Checkpoints(place)},
-        )
+        go_on(Path(place))
         return {path: data[:-32] for path, data in _in(Path(place)).items()}
 
 
-def checkpoint_settings() -> dict[str, Any]:
-    content = next(iter(checkpoint().values()))
-    head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    settings: dict[str, Any] = json.loads(head["__metadata__"]["about"])["settings"]
-    return settings
+def last_checkpoint() -> Files:
+    """No other before it, to fall back on."""
+    return dict([max(checkpoint().items())])
+
+
+@cache
+def early_checkpoint() -> Files:
+    with tempfile.TemporaryDirectory() as place:
+        with suppress(Stopped):
+            go_on_early(Path(place), _StopsHalfway)
+        return {path: data[:-32] for path, data in list(_in(Path(place)).items())[-1:]}
+
+
+def go_on_run(folder: Path, stop_after: int | None = None) -> None:
+    """What dos train does with the folder of a run that is not finished."""
+    settings, splits = Settings("blobs", rounds=2, device="cpu"), Splits("blobs", samples())
+    out = folder / "run"
+    task = prepare(settings, splits, candidates_in(out))
+    with begin(out, "blobs", task) as unfinished:
+
+        def on_round(_: str, t: int, __: object) -> None:
+            if t == stop_after:
+                unfinished.stop()
+
+        outcome = train(task, on_round, unfinished=unfinished)
+        if outcome is not None:
+            tell(task, outcome)
+
+
+@cache
+def unfinished() -> Files:
+    """Without checksums; stopped in the last round, when the report has seen most of it."""
+    with tempfile.TemporaryDirectory() as place:
+        go_on_run(Path(place), stop_after=3)
+        found = {path: data for path, data in _in(Path(place)).items() if "unfinished" in path}
+        return {path: data[:-32] for path, data in found.items() if data}
 
 
 @cache

@@ -18,6 +18,7 @@ from .compare import compare
 from .data import data
 from .demo import demo
 from .reproduce import reproduce
+from .showing import say, shown
 from .train import train
 from .use import evaluate, export, info, predict, report
 
@@ -70,7 +71,7 @@ class _Told(logging.Handler):
     """What the library logs, as everything else that ``dos`` has to say."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"dos: {record.getMessage()}", file=sys.stderr)
+        say(f"dos: {record.getMessage()}", file=sys.stderr)
 
 
 def main() -> None:
@@ -78,7 +79,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason
         if isinstance(stream, io.TextIOWrapper):  # to stop
             stream.reconfigure(errors="backslashreplace")
-    warnings.formatwarning = lambda message, *_, **__: f"dos: {message}\n"  # no source lines
+    warnings.formatwarning = lambda message, *_, **__: (
+        f"dos: {shown(str(message))}\n"
+    )  # no source lines
     try:
         app()
     except Exception as error:
@@ -88,5 +91,5 @@ def main() -> None:
         if not isinstance(error, DOSError | OSError):  # not on purpose
             first = text.strip().partition("\n")[0]
             text = f"{type(error).__name__}: {first}; dos -v shows where, please tell us"
-        print(f"dos: {text}", file=sys.stderr)
+        say(f"dos: {text}", file=sys.stderr)
         sys.exit(1)

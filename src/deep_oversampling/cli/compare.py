@@ -16,6 +16,7 @@ import typer
 from .bars import bar
 from .compare_table import print_table
 from .data import Cache, DataDir
+from .showing import say
 from .signals import Signals
 from .workers import GpusPerTask, ProcessCount, RayAddress, chosen_place
 
@@ -174,7 +175,7 @@ def compare(
         title = f"{splits.name}, {protocol}, T = {setting.rounds}{judged}"
         print_table(rows, found, group, title, measure)
         if path:
-            print(f"trials: {path}")
+            say(f"trials: {path}")
 
 
 def _source(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+from .showing import cell
 
 if TYPE_CHECKING:
     from ..rivals.summary import Cell, Row
@@ -33,7 +34,9 @@ def print_table(
     columns = _columns(group, measure)
     compared = len(rows) > 1 and any(row.method == REFERENCE for row in rows)
     table = Table(
-        title=f"{escape(title)}: {'1 trial' if seeds == 1 else f'{seeds} trials, mean ± sd'}",
+        title=cell(
+            f"{title}: {'1 trial' if seeds == 1 else f'{seeds} trials, mean ± sd'}", "italic"
+        ),
         box=SIMPLE,
         padding=(0, 1, 0, 0),
         show_edge=False,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from .showing import cell, say
 
 if TYPE_CHECKING:
     from ..data import Splits
@@ -47,8 +48,8 @@ def list_sets(data_dir: DataDir = None, cache: Cache = None) -> None:
             words = f"re-created from {source.made_from}"
         table.add_row(source.name, source.about, words)
     Console().print(table)
-    print(f"official files: {folder}")
-    print(f"decoded pictures: {cache_folder(cache)}")
+    say(f"official files: {folder}")
+    say(f"decoded pictures: {cache_folder(cache)}")
 
 
 @data.command()
@@ -99,7 +100,7 @@ def verify(
         if not source.files:
             print(f"{source.name}: has no files, it comes with scikit-learn")
         for file, state in verify(source.name, data_dir):
-            print(f"{source.name}: {state}: {in_words(source, file, state)}")
+            say(f"{source.name}: {state}: {in_words(source, file, state)}")
             good &= state not in bad
     raise typer.Exit(0 if good else 1)
 
@@ -153,18 +154,18 @@ def show(
     _print_splits(splits, subset.samples, imbalance)
     if index:
         save_index(subset, index)
-        print(f"index of the subset: {index}")
+        say(f"index of the subset: {index}")
     if picture or is_image(subset.samples):
         picture = picture or Path(f"{splits.name.lower().replace(' ', '-')}-classes.png")
         save_contact_sheet(subset.samples, picture)
-        print(f"samples of each class: {picture}")
+        say(f"samples of each class: {picture}")
 
 
 def _print_splits(splits: Splits, train: Samples, imbalance: str) -> None:
     parts = {"train": train, "validation": splits.validation, "test": splits.test}
     found = {name: samples for name, samples in parts.items() if samples is not None}
     shape = " × ".join(map(str, train.x.shape[1:]))
-    print(f"{splits.name}: samples of {shape}, {str(train.x.dtype).removeprefix('torch.')}")
+    say(f"{splits.name}: samples of {shape}, {str(train.x.dtype).removeprefix('torch.')}")
     if imbalance != "none":
         print(f"train: {len(train)} of {len(splits.train)} samples, {imbalance}")
     table = Table(box=SIMPLE, pad_edge=False)
@@ -172,11 +173,11 @@ def _print_splits(splits: Splits, train: Samples, imbalance: str) -> None:
     for name in found:
         table.add_column(name, justify="right")
     for j, label in enumerate(train.classes):
-        table.add_row(escape(label), *(str(int(part.class_counts[j])) for part in found.values()))
+        table.add_row(cell(label), *(str(int(part.class_counts[j])) for part in found.values()))
     table.add_section()
     table.add_row("all", *(str(len(part)) for part in found.values()))
     Console().print(table)
     for one in splits.skipped[:10]:
-        print(f"skipped {one.file}: {one.reason}")
+        say(f"skipped {one.file}: {one.reason}")
     if splits.skipped:
         print(f"{len(splits.skipped)} unreadable pictures were skipped; --strict stops at them")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import DOSError, InputError
+from .showing import say
 
 if TYPE_CHECKING:
     from ..peers import Peers
@@ -54,5 +55,5 @@ def _written_down(out: Path, peers: Peers) -> Iterator[None]:
         try:
             yield
         except DOSError as error:
-            print(f"dos: {error}")
+            say(f"dos: {error}")
             raise

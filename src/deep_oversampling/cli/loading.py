@@ -20,6 +20,7 @@ def load_shown(
     data_dir: Path | str | None,
     cache: Path | None,
     size: int | tuple[int, int] | None,
+    most: int | None = None,
     grey: bool | None = None,
 ) -> Splits:
     from ..data import load
@@ -32,5 +33,11 @@ def load_shown(
             progress.update(task, completed=done, total=total, visible=True)
 
         return load(
-            source, data_dir=data_dir, cache=cache, size=size, grey=grey, on_progress=on_progress
+            source,
+            data_dir=data_dir,
+            cache=cache,
+            size=size,
+            most=most,
+            grey=grey,
+            on_progress=on_progress,
         )

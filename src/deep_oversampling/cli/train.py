@@ -13,6 +13,7 @@ import typer
 
 from ..errors import DOSError, TrainingError
 from .data import Cache, DataDir
+from .showing import say
 from .signals import Signals
 
 if TYPE_CHECKING:
@@ -170,13 +171,18 @@ def _train_with(
     signals: Signals,
 ) -> int:
     from ..runs.unfinished import Unfinished, begin, task_in_words
+    from ..runs.without_gpu import largest_side
     from .loading import load_shown
     from .threads import suit_threads
     from .train_tables import print_task
 
     splits = peers.after_first(
         lambda: load_shown(
-            settings.data, data_dir=settings.data_dir, cache=cache, size=settings.size
+            settings.data,
+            data_dir=settings.data_dir,
+            cache=cache,
+            size=settings.size,
+            most=largest_side(settings),
         )
     )
     task = _prepared(peers, settings, splits, None if overwrite else out)
@@ -263,8 +269,8 @@ def _keep(
     print_measures(outcome.measures, title)
     for mishap in outcome.histories["dos"].mishaps:
         live.say(f"dos: {mishap}")
-    print(f"run: {folder}")
-    print(f"report: {folder / REPORT}")
+    say(f"run: {folder}")
+    say(f"report: {folder / REPORT}")
     stopped = outcome.status != FINISHED and not outcome.error
     if stopped:
         live.say(f"dos: {outcome.status}; what was trained until then can be used; {go_on}")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
+from rich.text import Text
+
+from .showing import cell, say, shown
 
 if TYPE_CHECKING:
     from ..history import Round
@@ -28,7 +30,7 @@ def print_task(task: Task) -> None:
     """Class counts and the plan, and the settings that the data decided."""
     settings, train = task.settings, task.train
     shape = " × ".join(map(str, train.x.shape[1:]))
-    print(f"{task.splits.name}: samples of {shape}, {train.n} classes")
+    say(f"{task.splits.name}: samples of {shape}, {train.n} classes")
     counts, held = train.class_counts.tolist(), task.validation.class_counts.tolist()
     k, r = task.plan.k.tolist(), task.plan.r.tolist()
     order = sorted(range(train.n), key=lambda j: -counts[j])
@@ -40,7 +42,7 @@ def print_task(task: Task) -> None:
     def add(j: int) -> None:
         cells = (counts[j], held[j], k[j], r[j], r[j] * counts[j])
         style = "bold" if bool(task.plan.minority[j]) else ""
-        table.add_row(escape(train.classes[j]), *map(str, cells), style=style)
+        table.add_row(cell(train.classes[j]), *map(str, cells), style=style)
 
     if train.n <= _LISTED:
         for j in range(train.n):
@@ -66,7 +68,7 @@ def print_task(task: Task) -> None:
     )
     T = task.rounds
     parameters = sum(p.numel() for p in task.network.parameters())
-    print(f"{settings.model}, {parameters:,} weights, on {task.device}")
+    say(f"{settings.model}, {parameters:,} weights, on {task.device}")
     print(
         f"{T} plain rounds, then {T} of DOS; batches of {settings.batch_size}, learning rate "
         f"{settings.learning_rate:g}"
@@ -74,7 +76,7 @@ def print_task(task: Task) -> None:
         + ("; the baseline: plain" if settings.baseline else "")
     )
     for note in task.notes:
-        print(note)
+        say(note)
 
 
 def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str) -> None:
@@ -86,14 +88,14 @@ def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str)
     methods = [name for name in TITLES if name in measures]
     methods += [name for name in measures if name not in TITLES]
     for group in next(iter(measures.values())):
-        table.add_row(f"[bold]{group}")
+        table.add_row(cell(group, "bold"))
         for method in methods:
             values = measures[method][group]
             cells = [number(values[name]) for name in ("precision", "recall", "f1", "auprc")]
-            table.add_row(
-                f" {TITLES.get(method, escape(method))}", *cells, end_section=method == methods[-1]
-            )
-    print(f"\n{title}")
+            title_of = cell(f" {TITLES.get(method, method)}")
+            table.add_row(title_of, *cells, end_section=method == methods[-1])
+    print()
+    say(title)
     _print_whole(table)
 
 
@@ -161,7 +163,8 @@ class Live:
 
     def say(self, text: str) -> None:
         """A line on its own, beside what programs read."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        line = Text(shown(text))  # a string would be searched for markup and :car:
+        self._console.print(line, highlight=False, soft_wrap=True)
 
 
 def _duration(seconds: float) -> str:
@@ -189,5 +192,5 @@ def print_evaluation(found: dict[str, Evaluation], title: str) -> None:
     columns += [plain.report.f1] if plain else []
     for j, name in enumerate(dos.classes):
         cells = [number(float(column[j])) for column in columns]
-        table.add_row(escape(name), str(dos.counts[j]), *cells)
+        table.add_row(cell(name), str(dos.counts[j]), *cells)
     _print_whole(table)

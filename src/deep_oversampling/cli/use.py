@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .data import Cache, DataDir
+from .showing import no_formula, say, shown
 
 if TYPE_CHECKING:
     from ..runs import Evaluation
@@ -114,6 +115,8 @@ def predict(
     dos predict runs/pictures-1 new/ --top 3
 
     dos predict runs/pictures-1 *.jpg --csv > classes.csv
+
+    In a CSV, a class whose name a spreadsheet would take for a formula has a ' before it.
     """
     from ..runs import Run, predict_files
 
@@ -125,7 +128,7 @@ def predict(
         opened, files, network=network, raw=raw, embeddings=embeddings is not None
     )
     for one in found.skipped:
-        print(f"dos: skipped {one.file}: {one.reason}", file=sys.stderr)
+        say(f"dos: skipped {one.file}: {one.reason}", file=sys.stderr)
     if not found.files and not found.skipped:
         print("dos: there must be pictures in the folders, found none", file=sys.stderr)
         raise typer.Exit(1)
@@ -149,7 +152,8 @@ def predict(
         _print_csv(rows, min(top, len(classes)))
     else:
         for file, likely in rows:
-            print("\t".join([file, *(f"{name} {p:.3f}" for name, p in likely)]))
+            cells = [file, *(f"{name} {p:.3f}" for name, p in likely)]
+            print("\t".join(map(shown, cells)))
     if embeddings is not None and found.embeddings is not None:
         _save_array(embeddings, found.embeddings)
     raise typer.Exit(1 if found.skipped else 0)
@@ -185,7 +189,7 @@ def info(run: RunFolder, as_json: AsJson = False) -> None:
         f"torch {record.versions.get('torch', '?')}",
     }
     for name, text in lines.items():
-        print(f"{name + ':':<13}{text}")
+        say(f"{name + ':':<13}{text}")
     if record.measures:
         print_measures(record.measures, "validation samples")
 
@@ -223,7 +227,7 @@ def export(
         exporting.to_torch_export(network, path, example, **about)
     else:
         exporting.to_safetensors(network, path, **about)
-    print(f"{kind}: {path}")
+    say(f"{kind}: {path}")
 
 
 def report(
@@ -240,7 +244,7 @@ def report(
     opened = Run.open(run)
     path = out or opened.folder / REPORT
     write_report(load_story(opened.folder), path)
-    print(f"report: {path}")
+    say(f"report: {path}")
 
 
 def _print_json(content: Any) -> None:
@@ -250,11 +254,15 @@ def _print_json(content: Any) -> None:
 
 
 def _print_csv(rows: list[tuple[str, list[tuple[str, float]]]], top: int) -> None:
+    """For programs as it is; on a terminal, as all other names there."""
+    as_told = shown if sys.stdout.isatty() else str
     writer = csv.writer(sys.stdout, lineterminator="\n")
     numbers = [""] if top == 1 else [f"_{i}" for i in range(1, top + 1)]
     writer.writerow(["file", *(f"{what}{i}" for i in numbers for what in ("class", "probability"))])
     for file, likely in rows:
-        writer.writerow([file, *(cell for name, p in likely for cell in (name, f"{p:.6f}"))])
+        told = [(as_told(no_formula(name)), f"{p:.6f}") for name, p in likely]
+        path = f"./{file}" if no_formula(file) != file else file  # the same one
+        writer.writerow([as_told(path), *(one for pair in told for one in pair)])
 
 
 def _save_array(path: Path, array: Any) -> None:

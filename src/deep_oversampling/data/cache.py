@@ -14,12 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import InputError
+from ..reading import read_plain
+from .seal import breach, seal
 
 __all__ = ["cache_folder", "data_folder", "kept", "remember", "remembered", "state_of"]
 
 log = logging.getLogger(__name__)
 
 _PART = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{8}\.part")  # what `kept` names what it fills
+_NAME = re.compile(r"[0-9a-f]{32}")
+_MOST_NOTE = 1 << 10  # bytes
 _ABANDONED = 24 * 3600  # seconds after which a folder nobody writes to is a dead process's
 
 
@@ -43,14 +47,16 @@ def _folder(given: Path | str | None, variable: str, name: str) -> Path:
 
 
 def kept(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
-    """The folder ``key`` of the cache; where it is not there, ``make`` fills it.
+    """The folder ``key`` of the cache; where it is not there or damaged, ``make`` fills it.
 
     It is filled under another name and renamed when it is whole, so a process that dies leaves
     nothing that could be mistaken for it, and of two that fill it at once one wins and both are
     right.
     """
     folder = cache / key
-    if os.path.isdir(folder):  # noqa: PTH112  Path's raises where a folder may not be entered
+    if found := _damage(folder):
+        log.warning("what was decoded into %s is decoded again: %s", folder, found)
+    elif _is_there(folder):
         return folder
     part = cache / f"{key}.{secrets.token_hex(4)}.part"
     try:
@@ -61,7 +67,9 @@ def kept(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
         raise _unusable(cache, error) from None
     try:
         make(part)
+        seal(part, key)
         try:
+            _discard(folder)
             part.rename(folder)
         except OSError:
             if not folder.is_dir():  # else another process was faster
@@ -73,24 +81,51 @@ def kept(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
     return folder
 
 
+def _is_there(folder: Path) -> bool:
+    return os.path.isdir(folder)  # noqa: PTH112  Path's raises where a folder may not be entered
+
+
+def _damage(folder: Path) -> str:
+    """Why what is there cannot be used, in words."""
+    return breach(folder, folder.name) if _is_there(folder) else ""
+
+
+def _discard(folder: Path) -> None:
+    """What is damaged makes room; under another name first, so that nobody finds half of it."""
+    if _damage(folder):
+        aside = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}.part")
+        folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def remember(cache: Path, state: str, folder: Path) -> None:
     """Files in this state were decoded into that folder; forgotten if it cannot be written."""
     note = cache / "states" / state
     part = note.with_suffix(f".{os.getpid()}.part")
     with suppress(OSError):
         note.parent.mkdir(exist_ok=True)
-        part.write_text(folder.name)
+        part.write_bytes(_note(state, folder.name))
         part.replace(note)
 
 
 def remembered(cache: Path, state: str) -> Path | None:
     """The folder that files in this state were decoded into, if it is still there."""
-    note = cache / "states" / state
     try:
-        name = note.read_text()
+        found = read_plain(cache / "states" / state, _MOST_NOTE)
     except OSError:
         return None
-    return cache / name if name and os.path.isdir(cache / name) else None  # noqa: PTH112
+    name = found.decode("ascii", "replace").partition(" ")[0]
+    if not _NAME.fullmatch(name) or found != _note(state, name):
+        return None
+    folder = cache / name
+    return folder if _is_there(folder) and not _damage(folder) else None
+
+
+def _note(state: str, name: str) -> bytes:
+    """With a checksum of both: the note of one state says nothing of another."""
+    return (
+        f"{name} {hashlib.blake2b(f'{state} {name}'.encode(), digest_size=16).hexdigest()}".encode()
+    )
 
 
 def state_of(files: Iterable[Path | str], *settings: object) -> str:

@@ -47,14 +47,15 @@ def load(
     data_dir: Path | str | None = None,  # of the official files; else $DOS_DATA, else the user's
     cache: Path | str | None = None,  # of decoded pictures; else $DOS_CACHE, else the user's
     size: int | tuple[int, int] | None = None,  # of pictures; left out: what suits them
+    most: int | None = None,  # pixels of a side, where what suits them would be larger
     grey: bool | None = None,  # left out: if all pictures are
     strict: bool = False,  # stop at a picture that cannot be read; else it is skipped
     on_progress: Progress | None = None,
 ) -> Splits:
     """A set by its name, or the user's own: pictures in folders, a manifest of them, arrays.
 
-    ``size``, ``grey``, ``strict`` and ``on_progress`` are for pictures; the other kinds are as
-    they are stored. A folder that is called like a set is meant as "./mnist".
+    ``size``, ``most``, ``grey``, ``strict`` and ``on_progress`` are for pictures; the other kinds
+    are as they are stored. A folder that is called like a set is meant as "./mnist".
 
     >>> load("digits").train.class_counts.tolist()
     [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
@@ -82,4 +83,6 @@ def load(
             "pictures must be in a folder per class"
         )
     listing = list_folder(path) if path.is_dir() else list_manifest(path)
-    return decode(listing, cache, size=size, grey=grey, strict=strict, on_progress=on_progress)
+    return decode(
+        listing, cache, size=size, most=most, grey=grey, strict=strict, on_progress=on_progress
+    )

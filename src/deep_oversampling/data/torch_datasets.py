@@ -21,7 +21,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ..errors import InputError
+from ..reading import parse_json, read_plain
 from ..samples import Samples, as_tensor
+from ..schema import is_count, is_text, is_whole, list_of, table
 from ..views import View
 from .cache import cache_folder, kept
 from .numpy_files import channels_last
@@ -33,6 +35,7 @@ from .pictures.workers import Progress
 __all__ = ["MapStyle", "from_dataset"]
 
 _IMAGE_KEYS = ("image", "img", "x", "pixel_values")
+_MOST_ABOUT = 1 << 28  # bytes; a label for every item
 _LABEL_KEYS = ("label", "labels", "fine_label", "y", "target")
 
 
@@ -139,16 +142,35 @@ def _write(
 
 
 def _open(folder: Path) -> Samples:
-    about = json.loads((folder / "about.json").read_text())
-    labels, classes = about["labels"], about["classes"]
+    try:
+        about = parse_json(read_plain(folder / "about.json", _MOST_ABOUT))
+        if not _is_about(about):
+            raise ValueError("about.json is not what was written")
+        labels, classes = about["labels"], about["classes"]
+        x = np.memmap(folder / "x", about["dtype"], "r").reshape(len(labels), *about["shape"])
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        raise InputError(
+            f"what was read must be as it was written, found {folder} damaged: {error}; delete "
+            "that folder, and the dataset is read again"
+        ) from None
     if any(isinstance(label, str) for label in labels):
         classes = classes or in_order(map(str, labels))
         unknown = set(map(str, labels)) - set(classes)
         if unknown:
             raise InputError(f"labels must be among the classes {classes}, found {unknown}")
         labels = [classes.index(str(label)) for label in labels]
-    x = np.memmap(folder / "x", about["dtype"], "r", shape=(len(labels), *about["shape"]))
     return Samples(View.of(as_tensor(x, "x")), np.array(labels, np.int64), classes)
+
+
+def _is_about(value: Any) -> bool:
+    """As `_write` leaves it."""
+    fits = table(
+        labels=list_of(lambda label: is_whole(label) or is_text(label)),
+        classes=list_of(is_text),
+        shape=list_of(is_count),
+        dtype=is_text,
+    )
+    return fits(value) and np.dtype(value["dtype"]).kind in "biuf"
 
 
 def _pair(item: Any, i: int) -> tuple[Any, int | str]:

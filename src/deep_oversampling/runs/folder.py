@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ..checkpoint import check_weights, load_weights, read_weights, save_weights
 from ..errors import InputError
@@ -17,6 +19,8 @@ from .record import Record, read_record, write_record
 from .settings import Settings, read_settings
 
 __all__ = ["Run", "save_run"]
+
+_NORMALIZATION = ("normalize.mean", "normalize.std")
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,8 @@ class Run:
             )
         path = self.folder / (BASELINE if baseline else MODEL)
         weights = read_weights(path)
-        named = ("normalize.mean", "normalize.std")
-        normalize = (
-            Normalize(*(weights[n] for n in named)) if weights.keys() >= set(named) else None
-        )
         shape, n = tuple(self.record.input_shape), len(self.record.classes)
+        normalize = _normalization(weights, shape, path)
         make = partial(make_network, model or said, shape, n, normalize=normalize)
         if not is_own_code(model or said):
             with torch.device("meta"):  # takes no memory, however large a damaged record says
@@ -87,6 +88,30 @@ class Run:
         """Of the samples it was trained on."""
         dtype: torch.dtype = getattr(torch, self.record.input_dtype)
         return dtype
+
+
+def _normalization(
+    weights: Mapping[str, Tensor], shape: tuple[int, ...], path: Path
+) -> Normalize | None:
+    """As the weights have it: its shape is its own, so it must suit that of the samples."""
+    found = [weights[name] for name in _NORMALIZATION if name in weights]
+    if len(found) < len(_NORMALIZATION):
+        return None
+    for name, tensor in zip(_NORMALIZATION, found, strict=True):
+        sides = zip(tensor.shape[::-1], shape[::-1], strict=False)
+        suits = tensor.ndim <= len(shape) and all(own in (1, side) for own, side in sides)
+        if not suits or not tensor.is_floating_point() or not bool(tensor.isfinite().all()):
+            raise InputError(
+                f"{path} must hold a normalisation for samples of shape {shape}, found "
+                f"{name} of shape {tuple(tensor.shape)} and {tensor.dtype}, or not finite; get an "
+                "undamaged copy, or train again"
+            )
+    if not bool((found[1] > 0).all()):
+        raise InputError(
+            f"{path} must hold deviations above 0, found {float(found[1].min()):g} in "
+            f"{_NORMALIZATION[1]}; get an undamaged copy, or train again"
+        )
+    return Normalize(*found)
 
 
 def save_run(folder: Path, record: Record, networks: dict[str, Network]) -> Run:

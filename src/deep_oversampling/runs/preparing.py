@@ -25,6 +25,7 @@ from ..selection import Candidate, select
 from ..stopping import EarlyStopping
 from ..zoo import choose_model, make_network
 from .settings import Settings
+from .without_gpu import NOTE, settled
 
 __all__ = ["Task", "prepare"]
 
@@ -85,7 +86,9 @@ def prepare(
     train, validation = splits.train, splits.validation
     assert validation is not None
     shape = tuple(train.x.shape[1:])
-    notes = [f"{settings.validation:.0%} of every class is held out to validate on"] if held else []
+    settings, modest = settled(settings, shape)
+    notes = [NOTE] if modest else []
+    notes += [f"{settings.validation:.0%} of every class is held out to validate on"] * held
     few = [name for name, m in zip(train.classes, validation.class_counts, strict=True) if m < _FEW]
     if few:
         notes.append(

@@ -18,11 +18,11 @@ from ..metrics import MEASURES
 from ..reading import MOST_WORDS, Migrations, migrated, parse_json, read_plain
 from ..schema import (
     Holds,
+    is_count,
     is_history,
     is_number,
     is_text,
     is_true_or_false,
-    is_whole,
     list_of,
     or_none,
     table_of,
@@ -143,12 +143,8 @@ def _is_positive(value: Any) -> bool:
     return is_number(value) and value > 0
 
 
-def _is_count(value: Any) -> bool:
-    return is_whole(value) and value >= 0
-
-
 def _is_shape(value: Any) -> bool:
-    sides = isinstance(value, list) and all(_is_count(one) and one > 0 for one in value)
+    sides = isinstance(value, list) and all(is_count(one) and one > 0 for one in value)
     return sides and 0 < len(value) <= 8 and math.prod(value) <= _LARGEST
 
 
@@ -162,10 +158,10 @@ _parts = ("train", "validation")
 _MUST: dict[str, tuple[Holds, str]] = {
     **dict.fromkeys(("status", "data", "model", "input_dtype"), (is_text, "text")),
     **dict.fromkeys(("classes", "minority"), (list_of(is_text), "a list of names")),
-    **dict.fromkeys(("k", "r"), (list_of(_is_count), "a list of whole numbers")),
+    **dict.fromkeys(("k", "r"), (list_of(is_count), "a list of whole numbers")),
     **dict.fromkeys(("temperature", "seconds"), (_is_positive, "a number above 0")),
     "input_shape": (_is_shape, f"the sides of a sample of at most {_LARGEST:,} values"),
-    "counts": (table_of(list_of(_is_count), needs=_parts), "counts to train and validate on"),
+    "counts": (table_of(list_of(is_count), needs=_parts), "counts to train and validate on"),
     "fingerprints": (table_of(is_text, needs=_parts), "fingerprints of both"),
     "measures": (_are_measures, "measures of every method, for the same groups of classes"),
     "history": (table_of(is_history), "the history of every method"),

@@ -47,6 +47,11 @@ class Settings:
             value = getattr(self, name)
             if not (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))):
                 raise InputError(f"{name} must be {must}, found {value!r:.80}")
+            if isinstance(value, str) and not _is_unicode(value):
+                raise InputError(
+                    f"{name} must be text that can be written down, found bytes that are no UTF-8 "
+                    f"in {value!r:.80}; rename it"
+                )
             if isinstance(value, int | float) and not (is_true_or_false(value) or is_number(value)):
                 raise InputError(f"{name} must be a finite number, found one beyond 64 bits or NaN")
         if isinstance(self.k, str) and self.k != "auto":
@@ -63,6 +68,15 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, int) and value < least:
                 raise InputError(f"{name} must be {least} or more, found {value}")
+
+
+def _is_unicode(text: str) -> bool:
+    """A path may hold any bytes; Python has surrogates for those that are no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _NONE = type(None)
@@ -85,7 +99,8 @@ def as_toml(settings: Settings) -> str:
         value = getattr(settings, field.name)
         if value is not None:
             # what JSON writes for text, numbers and booleans is TOML as well
-            lines.append(f"{field.name} = {json.dumps(value, ensure_ascii=False)}")
+            text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # but for this
+            lines.append(f"{field.name} = {text}")
     return "\n".join(lines) + "\n"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -16,7 +18,7 @@ from ..errors import InputError
 from ..locking import Lock
 from ..reading import parse_json
 from ..resuming import Checkpoints, OnFound, described, digest_of
-from ..schema import is_number, is_real, is_whole, list_of, table
+from ..schema import is_count, is_number, is_real, list_of, table
 from ..selection import Candidate
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
@@ -71,12 +73,13 @@ class Unfinished:
             raise self._unusable(error) from None
 
     def kept(self) -> dict[str, Tensor]:
-        """What `keep` was given, by name."""
+        """What `keep` was given, by name; what is torn or something else is left out."""
         found = {}
         for path in sorted((self._folder / _MOMENTS).glob("*")):
-            content = None if path.suffix else read_checked(path)  # .part: a torn one
-            if content is not None:
-                found[path.name] = load(content)[""]
+            with suppress(OSError, SafetensorError, KeyError):
+                content = None if path.suffix else read_checked(path)  # .part: a torn one
+                if content is not None:
+                    found[path.name] = load(content)[""]
         return found
 
     def take(self) -> None:
@@ -113,7 +116,7 @@ class Unfinished:
         ours = task_in_words(task) | {"initial weights": digest_of(task.network)}
         other = [name for name in ours if theirs.get(name) != ours[name]]
         if other:
-            told = ", ".join(f"{n} {theirs.get(n)!r} instead of {ours[n]!r}" for n in other)
+            told = ", ".join(f"{n} {theirs.get(n)!r:.80} instead of {ours[n]!r:.80}" for n in other)
             raise InputError(
                 f"the unfinished run in {self.run} must go on as it was begun, found {told}; give "
                 "the options it was begun with, choose another folder (--out), or replace what is "
@@ -179,7 +182,13 @@ def task_in_words(task: Task) -> dict[str, Any]:
     }
 
 
-_is_candidate = table(k=is_whole, r_times=is_number, f1=is_real)
+_numbers = table(k=is_count, r_times=is_number, f1=is_real)
+
+
+def _is_candidate(value: Any) -> bool:
+    return _numbers(value) and len(value) == len(fields(Candidate)) and value["r_times"] > 0
+
+
 _is_task = table(candidates=list_of(_is_candidate))
 
 

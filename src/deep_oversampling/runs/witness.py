@@ -28,7 +28,14 @@ class Witness:
         T = task.rounds
         steps = torch.linspace(0, T, min(T, _MOMENTS) + 1).round().long().unique()
         self._at = {T + int(step) for step in steps}
-        self._seen = unfinished.kept() if unfinished else {}  # by a process before this one
+        kept = unfinished.kept() if unfinished else {}  # by a process before this one
+        self._seen = {name: v for name, v in kept.items() if self._fits(name, v)}
+
+    def _fits(self, name: str, v: Tensor) -> bool:
+        """The report does without what cannot be of this training."""
+        d = embed(self._task.network, self._task.train.x[:1]).shape[1]
+        shape = (len(self._task.train) if name == _LAST else len(self.rows), d)
+        return v.shape == shape and v.dtype == torch.float32 and bool(v.isfinite().all())
 
     def look(self, network: Network, done: int) -> None:
         """After so many rounds, the initial ones counted."""

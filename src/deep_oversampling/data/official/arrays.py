@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ def save_arrays(folder: Path, part: str, x: NDArray[Any], y: NDArray[Any]) -> No
 def load_arrays(folder: Path, part: str, classes: Sequence[str]) -> Samples:
     try:
         # "c": whoever changes the samples in memory does not change the file, nor crash
-        x = np.load(folder / f"{part}-x.npy", mmap_mode="c")
-        return Samples(x, np.load(folder / f"{part}-y.npy"), classes)
-    except (OSError, ValueError) as error:
+        x, y = (np.load(folder / f"{part}-{name}.npy", mmap_mode="c") for name in "xy")
+        return Samples(x, np.array(y), classes)
+    except (OSError, ValueError, EOFError, SyntaxError, TokenError, MemoryError) as error:
         raise InputError(
             f"what was decoded must be as it was written, found {folder} damaged: {error}; delete "
             "that folder, and it is decoded again"

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...reading import parse_json, read_plain
 from ...samples import Samples, as_tensor
+from ...schema import is_count, is_text, list_of, table
 from ...views import View
 from ..cache import kept, remember, remembered, state_of
 from ..splits import Skipped, Splits
@@ -42,7 +43,7 @@ _NAMED = 5  # of the pictures that are skipped; Splits.skipped has them all
 
 A = TypeVar("A")
 
-_FORMAT = 2  # of the kept files; another number leaves the old ones alone
+_FORMAT = 3  # of the kept files; another number leaves the old ones alone
 _SMALL = 200 * 200  # pixels
 _MOST_ABOUT = 1 << 28  # bytes; a line for every picture that was skipped
 _SPLITS = ("train", "validation", "test")
@@ -53,13 +54,14 @@ def decode(
     cache: Path,
     *,
     size: int | tuple[int, int] | None = None,  # (height, width); left out: by the pictures
+    most: int | None = None,  # pixels of a side, where none is given and theirs are more
     grey: bool | None = None,  # left out: if all pictures are
     strict: bool = False,  # stop at a picture that cannot be read; else it is skipped
     on_progress: Progress | None = None,
 ) -> Splits:
     """The listed pictures as Samples of uint8 images (m, c, h, w) that stay on disk."""
     wanted = check_size(size)
-    settings = (_FORMAT, wanted, grey, listing.labels, listing.splits, listing.classes)
+    settings = (_FORMAT, wanted, most, grey, listing.labels, listing.splits, listing.classes)
     state = state_of(listing.files, settings)
     folder = remembered(cache, state)
     if folder is None:
@@ -84,7 +86,7 @@ def _decoded(
     headers = [look.header for look in looks if isinstance(look.header, Header)]
     if not headers:
         raise _nothing_readable(listing, looks[0].header)
-    shape = choose_shape(headers, *settings[1:3])
+    shape = choose_shape(headers, *settings[1:4])
     digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
     digest.update(b"".join(look.digest for look in looks))  # in order: labels go by it
 
@@ -132,18 +134,16 @@ def _write(
     needed = len(listing.files) * int(np.prod(shape.image))
     if shutil.disk_usage(folder).free < needed:
         raise OSError(ENOSPC, f"{os.strerror(ENOSPC)}, {needed / 1e9:.1f} GB are needed")
-    rows, skipped = [], []
+    skipped: list[tuple[int, str]] = []
     with (folder / "x").open("wb") as x:
         for i, found in enumerate(pictures):
             if isinstance(found, Unreadable):
                 skipped.append((i, str(found)))
                 _refuse(_named(listing, skipped[-1:]) if strict else ())
             else:
-                rows.append((listing.labels[i], _SPLITS.index(listing.splits[i])))
                 x.write(found.tobytes())
-    if not rows:
+    if len(skipped) == len(listing.files):
         raise _nothing_readable(listing, skipped[0][1])
-    np.save(folder / "rows.npy", np.array(rows, np.int64))
     about = {"image": shape.image, "skipped": skipped, "leaked": leaked}
     (folder / "about.json").write_text(json.dumps(about))
 
@@ -151,11 +151,14 @@ def _write(
 def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
     try:
         about = parse_json(read_plain(folder / "about.json", _MOST_ABOUT))
+        if not _is_about(about, len(listing.files)):
+            raise ValueError("about.json is not what was written")
         skipped = _named(listing, about["skipped"])
+        unread = {i for i, _ in about["skipped"]}
         leaked = [listing.files[i] for i in about["leaked"]]
-        rows = np.load(folder / "rows.npy")
-        x = np.memmap(folder / "x", np.uint8, "r").reshape(len(rows), *about["image"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        read = [i for i in range(len(listing.files)) if i not in unread]
+        x = np.memmap(folder / "x", np.uint8, "r").reshape(len(read), *about["image"])
+    except (OSError, ValueError, MemoryError) as error:
         raise InputError(
             f"what was decoded must be as it was written, found {folder} damaged: {error}; delete "
             "that folder, and the pictures are decoded again"
@@ -170,8 +173,10 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
             "%d pictures to validate or test on are in train too, byte for byte, the first: %s",
             *(len(leaked), leaked[0]),
         )
-    everything = Samples(View.of(as_tensor(x, "x")), rows[:, 0], listing.classes)
-    parts = [as_tensor((rows[:, 1] == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
+    labels = np.array([listing.labels[i] for i in read], np.int64)
+    splits = np.array([_SPLITS.index(listing.splits[i]) for i in read])
+    everything = Samples(View.of(as_tensor(x, "x")), labels, listing.classes)
+    parts = [as_tensor((splits == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
     train, validation, test = (everything.subset(part) for part in parts)
     gone = [listing.classes[j] for j in (train.class_counts == 0).nonzero().flatten().tolist()]
     if gone:
@@ -179,15 +184,30 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
             "every class must have a picture to train on that can be read, found none of "
             f"{', '.join(map(repr, gone))}; skipped {skipped[0].file}: {skipped[0].reason}"
         )
-    unread = {i for i, _ in about["skipped"]}
     return Splits(
         listing.name,
         train,
         validation if len(validation) else None,
         test if len(test) else None,
         skipped,
-        tuple(file for i, file in enumerate(listing.files) if i not in unread),
+        tuple(listing.files[i] for i in read),
     )
+
+
+def _is_about(value: Any, count: int) -> bool:
+    """As `_write` leaves it, for so many pictures."""
+
+    def is_place(i: Any) -> bool:
+        return is_count(i) and bool(i < count)
+
+    def is_skipped(one: Any) -> bool:
+        return isinstance(one, list) and len(one) == 2 and is_place(one[0]) and is_text(one[1])
+
+    sides = table(image=list_of(is_count), skipped=list_of(is_skipped), leaked=list_of(is_place))
+    if not sides(value) or len(value["image"]) != 3:
+        return False
+    places = [i for i, _ in value["skipped"]]
+    return places == sorted(set(places)) and value["image"][0] in (1, 3) and 0 not in value["image"]
 
 
 def _named(listing: Listing, skipped: Iterable[tuple[int, str]]) -> tuple[Skipped, ...]:

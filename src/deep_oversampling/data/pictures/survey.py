@@ -67,19 +67,20 @@ def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 def choose_shape(
-    headers: Sequence[Header], size: tuple[int, int] | None, grey: bool | None
+    headers: Sequence[Header], size: tuple[int, int] | None, most: int | None, grey: bool | None
 ) -> Shape:
     """As asked for; else by the pictures: their own size if they share a small one.
 
-    Otherwise squares of their median shorter side, 224 at most. Grey if all of them are.
+    Otherwise squares of their median shorter side, 224 at most. Grey if all of them are. ``most``
+    takes the place of both limits.
     """
     grey = all(header.grey for header in headers) if grey is None else grey
     if size is None:
         sizes = {(header.height, header.width) for header in headers}
         height, width = next(iter(sizes))
-        if len(sizes) > 1 or max(height, width) > _KEEP:
+        if len(sizes) > 1 or max(height, width) > (most or _KEEP):
             side = int(statistics.median(min(h.height, h.width) for h in headers))
-            height = width = min(side, _USUAL)
+            height = width = min(side, most or _USUAL)
         size = height, width
     return Shape(*size, grey)
 
