@@ -144,7 +144,7 @@ def begun(choice: Choice, pool: Samples, p: float, seed: int, rounds: int) -> tu
             weighted=choice.weighted,
         )
     if choice.change:
-        stages = choice.change(stages, contest)
+        stages = choice.change(variants.with_every_v(stages, network), contest)
     return Member(network, stages, contest.rng), minority
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import paper_loops as paper
 from deep_oversampling import TrainingError
-from deep_oversampling.oversampling import MicroClusters, sample_simplex, total_variance
+from deep_oversampling.moments import total_variance
+from deep_oversampling.oversampling import MicroClusters, sample_simplex
 from strategies import Problem, problems
-from toy import blobs, generator, overloaded
+from toy import blobs, generator, members_of, overloaded
 
 
 @given(problems())
@@ -23,7 +24,9 @@ def test_rows_are_the_papers(problem: Problem) -> None:
     presented = Counter(z.anchor.tolist())
     assert presented == Counter(i for i, _ in rows)
     assert all(presented[i] == problem.r[int(j)] for i, j in enumerate(problem.y))
-    sizes = z.neighborhoods.mask[z.anchor].sum(1).tolist()
+    members = [members_of(z, row)[0] for row in range(len(z))]
+    assert [own for own, *_ in members] == z.anchor.tolist()
+    sizes = map(len, members)
     expected = Counter((i, len(members)) for i, members in rows)
     assert Counter(zip(z.anchor.tolist(), sizes, strict=True)) == expected
 
@@ -37,9 +40,12 @@ def test_batches_carry_what_the_table_points_to(problem: Problem) -> None:
         i = int(z.anchor[row])
         assert torch.equal(batch.x[b], problem.v[i])
         assert batch.y[b] == problem.y[i]
-        assert torch.equal(batch.v[b], problem.v[z.neighborhoods.index[i, 1:]])
-        assert torch.equal(batch.w[b], z.w[row, 1:] / z.variance)
-        assert torch.equal(batch.mask[b], z.neighborhoods.mask[i, 1:])
+        (_, *others), (_, *w) = members_of(z, row)
+        if len(batch.v):  # where any class has neighbours
+            assert int(batch.mask[b].sum()) == len(others)
+            assert torch.equal(batch.v[b][batch.mask[b]], problem.v[others])
+            assert torch.equal(batch.w[b][batch.mask[b]], torch.tensor(w) / z.variance)
+            assert (batch.w[b][~batch.mask[b]] == 0).all()
 
 
 def test_no_sample_is_copied() -> None:
@@ -47,8 +53,16 @@ def test_no_sample_is_copied() -> None:
     z = overloaded(samples, samples.x, [0, 0, 3], [1, 1, 50])
     assert len(z) > len(samples)
     assert z.samples.x.data_ptr() == samples.x.data_ptr()
+    rare = int(samples.class_counts[2])  # of the others nothing is kept
+    assert len(z.v) == len(z.kept) == len(z.neighborhoods.index) == rare
+    assert len(z.w) == len(z.crowded) == 50 * rare
+    assert torch.equal(z.v, samples.x[samples.y == 2])
+
+
+def test_embeddings_of_all_classes_are_not_copied() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [1, 1, 3], [1, 1, 50])
     assert z.v.data_ptr() == samples.x.data_ptr()
-    assert len(z.neighborhoods.index) == len(samples)
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=20))
@@ -90,7 +104,7 @@ def test_weights_depend_on_the_generator_alone() -> None:
 def test_unweighted_members_all_weigh_one() -> None:
     samples = blobs()
     z = overloaded(samples, samples.x, [0, 1, 3], [1, 1, 2], weighted=False)
-    assert torch.equal(z.w, z.neighborhoods.mask[z.anchor].float())
+    assert torch.equal(z.w, z.neighborhoods.mask[z.hood].float())
 
 
 @given(problems())

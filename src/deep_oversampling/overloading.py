@@ -71,7 +71,7 @@ def in_class_neighbors(
             rows = order[span.start : span.start + span.size]
             index[rows, 1 : span.k + 1] = rows[approximately_nearest(v[rows], span.k)]
         spans = [one for one in spans if one.size <= approximate_above]
-    scale, limit = scale_of(v), budget(v.device, memory)
+    scale, limit = scale_of(v) if spans else 1.0, budget(v.device, memory)
     for batch in _batches(spans, limit):
         classes = _table(v, scale, order, batch)
         # every class is shared by those who ask: whatever the sizes, each has as much to do
