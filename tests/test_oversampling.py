@@ -11,6 +11,7 @@ import paper_loops as paper
 from deep_oversampling import TrainingError
 from deep_oversampling.moments import total_variance
 from deep_oversampling.oversampling import MicroClusters, sample_simplex
+from deep_oversampling.presenting import batches
 from strategies import Problem, problems
 from toy import blobs, generator, members_of, overloaded
 
@@ -99,6 +100,48 @@ def test_weights_depend_on_the_generator_alone() -> None:
     mask = torch.ones(4, 3, dtype=torch.bool)
     assert torch.equal(sample_simplex(mask, generator(1)), sample_simplex(mask, generator(1)))
     assert not torch.equal(sample_simplex(mask, generator(1)), sample_simplex(mask, generator(2)))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_rows_that_are_left_out_change_no_weight(share: float) -> None:
+    """Of 150,000 rows some have neighbours; each has the weights it would have among all."""
+    count, chosen = 150_000, torch.rand(150_000, generator=generator(1)) < share
+    mask = torch.ones(count, 3, dtype=torch.bool)
+    mask[::7, 2] = False
+    rows = chosen.nonzero().flatten()
+    some = sample_simplex(mask[rows], generator(), rows=rows, count=count)
+    assert torch.equal(some, sample_simplex(mask, generator())[rows])
+
+
+def test_some_rows_are_a_table() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [0, 1, 3], [1, 2, 4])
+    rows = torch.tensor([5, 0, 31, 31, 60, 2])
+    part = z.some(rows)
+    assert len(part) == 6
+    assert [members_of(part, i) for i in range(6)] == [members_of(z, i) for i in rows.tolist()]
+    assert torch.equal(part.has_neighbours, z.has_neighbours[rows])
+    plain = z.some((~z.has_neighbours).nonzero().flatten())  # nobody has any
+    assert plain[torch.arange(4)].v.shape == (0, 3, 4)
+    assert plain.some(torch.tensor([1, 1])).anchor.tolist() == plain.anchor[[1, 1]].tolist()
+
+
+def test_more_rows_than_single_precision_can_count() -> None:
+    """Beyond 2²⁴: every row is presented once, every sample r times, the weights are their own."""
+    samples = blobs((1000, 10))
+    r = 2**24 // 1000 + 1
+    z = overloaded(samples, samples.x, [0, 2], [r, 1])
+    assert len(z) == 1000 * r + 10 > 2**24
+    assert torch.equal(torch.bincount(z.anchor), torch.tensor([r, 1])[samples.y])
+    assert torch.equal(samples.y[z.anchor[z.crowded]], torch.ones(10, dtype=torch.long))
+    rows, present = batches(len(z), 4096, generator())
+    seen = torch.zeros(len(z), dtype=torch.uint8)
+    seen[rows[present]] += 1
+    assert bool((seen == 1).all())
+    # whole numbers in single precision would come in pairs up there
+    assert set((rows[:, 0] % 2).unique().tolist()) == {0, 1}
+    last = z[z.crowded[-1:]]
+    assert torch.equal(last.w, z.w[-1:, 1:] / z.variance)
 
 
 def test_unweighted_members_all_weigh_one() -> None:

@@ -15,7 +15,7 @@ from .samples import Samples
 
 __all__ = ["Embeddings", "embed_classes"]
 
-_BLOCK = 8192  # samples whose embeddings are added up at once
+_BLOCK = 2**17  # numbers that are added up at once: they stay in the caches
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,30 +52,33 @@ def embed_classes(
     peers: Peers | None = None,  # with which the samples are shared
 ) -> Embeddings:
     """v_i = f(x_i) for every sample, as `embed` computes it, a block at a time."""
-    peers, n, m = peers or Peers(), samples.n, len(samples)
-    rows, parts = _rows(samples, wanted), peers.parts(m)
-    place, part = rows.cpu(), peers.part_of(parts)  # the device is not asked for every block
-    bounds = [torch.searchsorted(place, torch.tensor([p.start, p.stop])).tolist() for p in parts]
-    start, stop = peers.part_of(bounds)
-    v, found, at, bad = None, None, part.start, torch.tensor(m, device=network.device)
+    peers, rows, m = peers or Peers(), _rows(samples, wanted), len(samples)
+    parts, place = peers.parts(m), rows.cpu()  # a GPU is not waited for in every block
+    bounds, part = [_within(place, one) for one in parts], peers.part_of(parts)
+    (start, stop), at = peers.part_of(bounds), part.start
+    v, moments = torch.empty(0), None
     with evaluating(network):
         for block in _blocks(in_chunks(network, network.embed, samples.x, part)):
-            if v is None or found is None:
+            if moments is None:
+                moments = Moments.starting(block[0], samples.n)
                 v = block.new_empty(stop - start, block.shape[1])
-                found = Moments.starting(block[0], n)
-            found.add(block, samples.y[at : at + len(block)])
-            ends = torch.tensor([at, at + len(block)])
-            first, last = torch.searchsorted(place, ends).tolist()
+            moments.add(block, samples.y[at : at + len(block)])
+            first, last = _within(place, slice(at, at + len(block)))
             v[first - start : last - start] = block[rows[first:last].to(block.device) - at]
-            bad = torch.minimum(bad, _first_bad(block, m, at))
             at += len(block)
-    assert v is not None and found is not None  # there is a sample at least
-    if (row := -peers.most(-int(bad))) < m:  # all must know, or those who do not would wait
-        raise not_finite(row)
+    assert moments is not None  # there is a sample at least
     if len(parts) > 1:
-        everyone = peers.collected(found.flat().unsqueeze(0), [1] * len(parts))
-        found = Moments.joined(list(everyone), n)
-    return Embeddings(rows, peers.collected(v, [b - a for a, b in bounds]), found)
+        everyone = peers.collected(moments.flat().unsqueeze(0), [1] * len(parts))
+        moments = Moments.joined(list(everyone), samples.n)
+    if not bool(moments.total.isfinite().all()):
+        _name_the_first(network, samples, part, peers)
+    return Embeddings(rows, peers.collected(v, [b - a for a, b in bounds]), moments)
+
+
+def _within(place: Tensor, part: slice) -> tuple[int, int]:
+    """Which of the rows that are kept, in order, are in a part of all."""
+    first, last = torch.searchsorted(place, torch.tensor([part.start, part.stop])).tolist()
+    return first, last
 
 
 def _rows(samples: Samples, wanted: Tensor) -> Tensor:  # (s,)
@@ -87,14 +90,21 @@ def _blocks(chunks: Iterator[Tensor]) -> Iterator[Tensor]:
     waiting: list[Tensor] = []
     for chunk in chunks:
         waiting.append(chunk)
-        if sum(map(len, waiting)) >= _BLOCK:
+        if sum(map(Tensor.numel, waiting)) >= _BLOCK:
             yield torch.cat(waiting)
             waiting = []
     if waiting:
         yield torch.cat(waiting)
 
 
-def _first_bad(block: Tensor, m: int, at: int) -> Tensor:  # ()
-    """The first sample whose embedding is no number, m if there is none."""
-    bad = ~block.isfinite().all(1)
-    return torch.where(bad.any(), at + bad.long().argmax(), m)
+def _name_the_first(network: Network, samples: Samples, part: slice, peers: Peers) -> None:
+    """Whose embedding is no number: they are made again, as nobody has kept them."""
+    found, at = len(samples), part.start
+    with evaluating(network):
+        for block in in_chunks(network, network.embed, samples.x, part):
+            bad = (~block.isfinite().all(1)).nonzero()
+            found = min(found, at + int(bad[0]) if len(bad) else found)
+            at += len(block)
+    found = -peers.most(-found)
+    if found < len(samples):
+        raise not_finite(found)

@@ -12,7 +12,7 @@ from .errors import TrainingError
 
 __all__ = ["Moments", "Spread", "moments_of", "total_variance"]
 
-_BLOCK = 8192  # embeddings at a time: what is computed of them stays in the caches
+_BLOCK = 2**17  # numbers at a time: what is computed of them stays in the caches
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class Moments:
 def moments_of(v: Tensor, y: Tensor, n: int) -> Moments:  # (m, d), (m,)
     """Of embeddings that are all at hand."""
     found = Moments.starting(v[0], n)
-    for block, classes in zip(v.split(_BLOCK), y.split(_BLOCK), strict=True):
+    size = max(1, _BLOCK // v.shape[1])
+    for block, classes in zip(v.split(size), y.split(size), strict=True):
         found.add(block, classes)
     return found
 
