@@ -51,8 +51,10 @@ def batches(
     """
     steps = -(-size // batch_size)
     order = torch.randperm(size, generator=generator)
-    padded = order.repeat(-(-batch_size // size) + 1)[: steps * batch_size]
-    present = torch.arange(steps * batch_size) < size
+    missing = steps * batch_size - size
+    padded = torch.cat([order, order.repeat(-(-missing // size))[:missing]])
+    present = torch.ones(len(padded), dtype=torch.bool)
+    present[size:] = False
     return padded.view(steps, batch_size), present.view(steps, batch_size)
 
 
@@ -182,10 +184,12 @@ def _neighbours_first(
         has_neighbours = table.has_neighbours.cpu()
         if steady:
             most = max(most, _expected(float(has_neighbours.float().mean()), batch_size))
-        crowded = has_neighbours[rows[e]]
-        order = crowded.long().argsort(dim=1, descending=True, stable=True)
-        rows[e], present[e] = rows[e].gather(1, order), present[e].gather(1, order)
-        most = max(most, int(crowded.sum(1).max()) if len(crowded) else 0)
+        for some, there in zip(rows[e].split(_STEPS), present[e].split(_STEPS), strict=True):
+            crowded = has_neighbours[some]
+            order = crowded.byte().argsort(dim=1, descending=True, stable=True)
+            some.copy_(some.gather(1, order))
+            there.copy_(there.gather(1, order))
+            most = max(most, int(crowded.sum(1).max()) if len(crowded) else 0)
     heads = len(range(most)[own])
     return [replace(table, heads=heads) for table in found], rows, present
 
