@@ -45,7 +45,7 @@ def made():
 torch.set_num_threads(int(sys.argv[4]))
 x = torch.from_numpy(np.load(sys.argv[1], mmap_mode="c"))
 y = torch.from_numpy(np.load(sys.argv[2]))
-samples = Samples(View.of(x), y, [str(j) for j in range(10)])
+samples = Samples(View.of(x, on_disk=True), y, [str(j) for j in range(10)])
 plan = Plan(k=[0] * 6 + [5] * 4, r=[1] * 6 + [10] * 4)
 """
 

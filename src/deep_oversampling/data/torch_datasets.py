@@ -148,7 +148,7 @@ def _open(folder: Path) -> Samples:
             raise InputError(f"labels must be among the classes {classes}, found {unknown}")
         labels = [classes.index(str(label)) for label in labels]
     x = np.memmap(folder / "x", about["dtype"], "r", shape=(len(labels), *about["shape"]))
-    return Samples(View.of(as_tensor(x, "x")), np.array(labels, np.int64), classes)
+    return Samples(View.of(as_tensor(x, "x"), on_disk=True), np.array(labels, np.int64), classes)
 
 
 def _pair(item: Any, i: int) -> tuple[Any, int | str]:

@@ -170,7 +170,7 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
             "%d pictures to validate or test on are in train too, byte for byte, the first: %s",
             *(len(leaked), leaked[0]),
         )
-    everything = Samples(View.of(as_tensor(x, "x")), rows[:, 0], listing.classes)
+    everything = Samples(View.of(as_tensor(x, "x"), on_disk=True), rows[:, 0], listing.classes)
     parts = [as_tensor((rows[:, 1] == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
     train, validation, test = (everything.subset(part) for part in parts)
     gone = [listing.classes[j] for j in (train.class_counts == 0).nonzero().flatten().tolist()]
