@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deep_oversampling import Plan, Samples, View
 from deep_oversampling import presenting as room
+from deep_oversampling import views
 from deep_oversampling.data import load
 from deep_oversampling.presenting import Presentation
 from toy import blobs, generator, small, train, weights
@@ -18,11 +19,16 @@ CPU = torch.device("cpu")
 STORED = torch.randn(3000, 4, 2, generator=generator())
 
 
+@pytest.fixture(autouse=True)
+def _threads_for_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "_FEW", 100)
+
+
 def on_disk(stored: Tensor, **options: Tensor) -> View:
     return View(stored, torch.arange(len(stored)), on_disk=True, **options)
 
 
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 1000, 2999])
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000, 2999])
 @pytest.mark.parametrize("stored", [STORED, STORED.transpose(1, 2)], ids=["rows", "transposed"])
 def test_threads_read_what_indexing_gives(stored: Tensor, count: int) -> None:
     rows = torch.randint(3000, (count,), generator=generator())

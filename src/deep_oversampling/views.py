@@ -17,7 +17,7 @@ __all__ = ["View", "chunks"]
 
 _ROOM = 2**25  # bytes that a chunk may take up as float32
 _READERS = 16  # threads that wait for a disk
-_FEW = 64  # rows, for which no thread is started
+_FEW = 2**20  # bytes, for which no thread is started
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,18 +111,17 @@ class View:
 
 def _read(view: View) -> Tensor:  # without its change
     """A thread waits for the disk row by row; several wait for several rows at once."""
+    if view.shape.numel() * view.dtype.itemsize < _FEW:
+        return view.stored[view.rows]
     x = torch.empty(view.shape, dtype=view.dtype)
-    size = max(_FEW, -(-len(view) // _READERS))
-    parts = list(zip(x.split(size), view.rows.split(size), strict=True))
+    size = -(-len(x) // _READERS)
 
-    def read(part: tuple[Tensor, Tensor]) -> None:
-        torch.index_select(view.stored, 0, part[1], out=part[0])
+    def read(part: Tensor, rows: Tensor) -> None:
+        torch.index_select(view.stored, 0, rows, out=part)
 
-    if len(parts) < 2:
-        any(map(read, parts))
-        return x
-    with ThreadPoolExecutor(len(parts)) as readers:
-        any(readers.map(read, parts))  # an error in a thread is raised here
+    with ThreadPoolExecutor(_READERS) as readers:
+        for _ in readers.map(read, x.split(size), view.rows.split(size)):
+            pass  # an error in a thread is raised here
     return x
 
 
