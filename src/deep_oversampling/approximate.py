@@ -36,7 +36,7 @@ def approximately_nearest(
     )  # so that no number is too large for half precision
 
     def points(some: Tensor) -> Any:  # places in the class
-        return ((v[rows[some]] - centre) / width).float().cpu().numpy()
+        return v[rows[some]].sub_(centre).div_(width).float().cpu().numpy()
 
     half = faiss.ScalarQuantizer.QT_fp16
     index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatL2(d), d, cells, half)  # of a fixed seed
