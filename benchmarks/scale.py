@@ -4,10 +4,10 @@
 
 Makes m samples of 16 bytes in a file, m from 10⁴ to 10⁷, ten classes of which four are rare (1 % of
 all together, k = 5, r = 10), and trains one round of DOS on them: one layer, d = 128, batches of
-1024. Each m has a process of its own, so its peak of memory is its own: without what is mapped, which
-the operating system may take back. Then it times the parts of that round one by one. Seconds are those
-of the processor, so that other work beside it counts little. The samples are in the operating system's
-memory when they have been written.
+1024. Each m has a process of its own, so its peak of memory is its own: without what is mapped,
+which the operating system may take back. Then it times the parts of that round one by one. Seconds
+are those of the processor, so that other work beside it counts little. The samples are in the
+operating system's memory when they have been written.
 """
 
 import argparse

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from deep_oversampling import Plan, Samples, View
+from deep_oversampling import Plan, Samples, View, views
 from deep_oversampling import presenting as room
-from deep_oversampling import views
 from deep_oversampling.data import load
 from deep_oversampling.presenting import Presentation
 from toy import blobs, generator, small, train, weights
