@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from deep_oversampling import Network, Samples, TrainingError, View, embed
+from deep_oversampling import (
+    InputError,
+    Network,
+    Plan,
+    Samples,
+    TrainingError,
+    View,
+    embed,
+    oversample,
+)
 from deep_oversampling import embeddings as room
 from deep_oversampling.embeddings import Embeddings, embed_classes
 from deep_oversampling.history import spread
@@ -94,6 +103,15 @@ def test_embeddings_that_are_no_numbers_are_named(
     samples = Samples(x, blobs().y)
     with pytest.raises(TrainingError, match=f"found NaN or infinity for sample {row};"):
         embed_classes(Network(Broken(), nn.Linear(4, 3)), samples, WANTED)
+
+
+@pytest.mark.parametrize("k", [[0, 0, 2], [1, 1, 1], [0, 0, 0]])
+def test_embeddings_of_other_classes_than_the_plans_are_refused(k: list[int]) -> None:
+    samples = blobs()
+    kept = embed_classes(small(), samples, WANTED)
+    plan = Plan(k=k, r=[1, 1, 2])
+    with pytest.raises(InputError, match=r"kept of the classes with k > 0.* of 18 samples"):
+        oversample(samples, kept, plan, generator=generator())
 
 
 # sums

@@ -31,9 +31,7 @@ def approximately_nearest(
     cells = math.isqrt(m)
     every = -(-m // (_LEARNED_FROM * cells))
     centre = v[rows[::every]].mean(0)
-    width = (
-        float(v.amax()) - float(v.amin()) or 1.0
-    )  # so that no number is too large for half precision
+    width = float(v.amax()) - float(v.amin()) or 1.0  # half precision ends at 65,504
 
     def points(some: Tensor) -> Any:  # places in the class
         return v[rows[some]].sub_(centre).div_(width).float().cpu().numpy()

@@ -185,13 +185,18 @@ def oversample(
     if isinstance(v, Tensor):
         _check(samples, v, plan)
         v = Embeddings.of(v, samples, plan.k > 0)
-    r, own = plan.r.to(device)[y], y[v.rows]
-    neighborhoods = in_class_neighbors(
-        v.v, own, plan.k, approximate_above=approximate_above, peers=peers
-    )
+    r = plan.r.to(device)[y]
     anchor = torch.arange(len(samples), device=device).repeat_interleave(r)
     crowded = (plan.k > 0).to(device)[y].repeat_interleave(r).nonzero().flatten()
     hood = torch.arange(len(v.rows), device=device).repeat_interleave(r[v.rows])
+    if len(hood) != len(crowded):
+        raise InputError(
+            "embeddings must be kept of the classes with k > 0 and of no others, found those of "
+            f"{len(v.rows)} samples; use embed_classes(network, samples, plan.k > 0)"
+        )
+    neighborhoods = in_class_neighbors(
+        v.v, y[v.rows], plan.k, approximate_above=approximate_above, peers=peers
+    )
     members = neighborhoods.mask[hood]
     if weighted:
         w = sample_simplex(members, generator, rows=crowded, count=len(anchor))
