@@ -21,8 +21,9 @@ from deep_oversampling.losses import (
     proximity,
     weighted_errors,
 )
+from deep_oversampling.moments import total_variance
 from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
-from deep_oversampling.oversampling import sample_simplex, total_variance
+from deep_oversampling.oversampling import sample_simplex
 from deep_oversampling.pull import limit_pull
 from deep_oversampling.rivals.tables import class_balanced, one_of
 

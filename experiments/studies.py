@@ -205,7 +205,7 @@ def begun(choice: Choice, pool: Samples, p: float, seed: int, rounds: int) -> tu
             loss=logit_adjusted(subset.class_counts) if adjusted else entropy,
         )
     if choice.change:
-        stages = choice.change(stages, contest)
+        stages = choice.change(variants.with_every_v(stages, network), contest)
     return Member(network, stages, contest.rng), minority
 
 

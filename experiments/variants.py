@@ -11,14 +11,23 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from deep_oversampling.losses import entropy, weighted_errors
-from deep_oversampling.network import Network
+from deep_oversampling.network import Network, embed
 from deep_oversampling.objectives import Objective
+from deep_oversampling.overloading import Neighborhoods
 from deep_oversampling.oversampling import MicroClusters, Overloaded
 from deep_oversampling.pull import limit_pull
 from deep_oversampling.seeding import Streams
 from deep_oversampling.stages import Stage
 
-__all__ = ["forgetting", "once", "stale", "stale_after", "with_objective", "with_weights"]
+__all__ = [
+    "forgetting",
+    "once",
+    "stale",
+    "stale_after",
+    "with_every_v",
+    "with_objective",
+    "with_weights",
+]
 
 PULL, LIMIT = 10.0, 0.3
 
@@ -26,6 +35,27 @@ PULL, LIMIT = 10.0, 0.3
 def with_objective(stages: Iterator[Stage], objective: Objective) -> Iterator[Stage]:
     for stage in stages:
         yield replace(stage, objective=objective) if stage.task == "multi" else stage
+
+
+def with_every_v(stages: Iterator[Stage], network: Network) -> Iterator[Stage]:
+    """Tables that have an embedding, a neighbourhood and weights of every row, whatever its k."""
+    for stage in stages:
+        if isinstance(stage.table, Overloaded):
+            stage = replace(stage, table=_of_everyone(stage.table, network))
+        yield stage
+
+
+def _of_everyone(z: Overloaded, network: Network) -> Overloaded:
+    own = torch.arange(len(z.samples), device=z.anchor.device)
+    index = own.unsqueeze(1).repeat(1, z.w.shape[1])
+    index[z.kept] = z.kept[z.neighborhoods.index]
+    mask = torch.zeros_like(index, dtype=torch.bool)
+    mask[:, 0], mask[z.kept] = True, z.neighborhoods.mask
+    w = z.w.new_zeros(len(z), z.w.shape[1])
+    w[:, 0], w[z.crowded] = 1.0, z.w
+    v, everyone = embed(network, z.samples.x), torch.arange(len(z), device=own.device)
+    hoods = Neighborhoods(index, mask)
+    return replace(z, kept=own, v=v, neighborhoods=hoods, crowded=everyone, hood=z.anchor, w=w)
 
 
 def varied(

@@ -53,6 +53,14 @@ def test_neighbours_are_distinct_and_not_the_sample_itself() -> None:
 
 
 @with_faiss
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**60])
+def test_scale_means_nothing(scale: float) -> None:
+    """Half precision, in which FAISS keeps the points, knows nothing above 65,504."""
+    v = relu_blobs(500)
+    assert torch.equal(search(scale * v, 1), search(v, 1))
+
+
+@with_faiss
 def test_search_repeats() -> None:
     v = relu_blobs(2000)
     assert torch.equal(search(v, 1), search(v, 1))

@@ -19,6 +19,7 @@ PROJECT = PACKAGE.parents[1]
 # folder is one room; the package itself, "", stands where its __init__ gathers what users call.
 ORDER = [
     "errors",
+    "moments",
     "reading",
     "schema",
     "writing",
@@ -37,6 +38,7 @@ ORDER = [
     "nearest",
     "approximate",
     "overloading",
+    "embeddings",
     "losses",
     "pull",
     "oversampling",
@@ -94,7 +96,9 @@ MAY_IMPORT = {
     "approximate": {"errors"},
     "overloading": {"errors", "nearest", "approximate", "peers"},  # not a network
     "plan": {"errors"},  # not samples, not embeddings
-    "oversampling": {"errors", "overloading", "peers", "plan", "samples"},  # owns no seed
+    # owns no seed, asks no network
+    "oversampling": {"errors", "embeddings", "overloading", "peers", "plan", "samples"},
+    "moments": {"errors"},
     "metrics": {"errors"},
     "calibration": {"errors"},
     "logistic": {"errors"},

@@ -166,7 +166,7 @@ def test_both_trainings_present_as_many_images(monkeypatch: pytest.MonkeyPatch) 
 
 def test_shares_of_a_round_make_it_up() -> None:
     parts = [one for one in measured("fit") if one.what.startswith("of it")]
-    names = ["embedding", "search", "weights", "spread", "steps"]
+    names = ["embedding", "search", "weights", "steps"]
     assert [one.what for one in parts] == [f"of it {name}" for name in names]
     assert sum(one.ratio for one in parts) == pytest.approx(1, abs=1e-2)
     whole = only(measured("fit"), "DOS round")

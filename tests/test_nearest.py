@@ -64,7 +64,8 @@ def test_bounds_are_below_the_distances(v: Tensor, dtype: torch.dtype) -> None:
     )
     unit = scale_of(v) * 2.0 ** int(torch.frexp(v.double().abs().max()).exponent)
     for width in (2, K, m // 2):
-        index, last, doubtful = search._Bounds(classes, dtype).shortlist(everyone, width, 2**20)
+        bounds = search._Bounds(classes, dtype, 2**12)  # the points come in several parts
+        index, last, doubtful = bounds.shortlist(everyone, width, 2**20)
         outside = distances.scatter(1, index[0], torch.inf).amin(1) * unit**2
         assert (last[0] <= outside).all()
         certain = distances.gather(1, index[0][:, :K])[~doubtful[0]]

@@ -161,9 +161,9 @@ def test_memory_is_a_megabyte_at_least() -> None:
 def test_a_class_as_large_as_the_limit_is_searched_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     samples, searched = blobs(), []
 
-    def found(v: Tensor, k: int) -> Tensor:
-        searched.append(len(v))
-        return torch.zeros(len(v), k, dtype=torch.long)
+    def found(v: Tensor, rows: Tensor, k: int) -> Tensor:
+        searched.append(len(rows))
+        return torch.zeros(len(rows), k, dtype=torch.long)
 
     monkeypatch.setattr("deep_oversampling.overloading.approximately_nearest", found)
     for limit in (20, 19, 12, 11):

@@ -16,7 +16,7 @@ from deep_oversampling import Network, Samples, embed
 from deep_oversampling.objectives import Objective, multi_task, single_task
 from deep_oversampling.oversampling import MicroClusters, Overloaded
 from strategies import Problem, problems
-from toy import blobs, generator, overloaded, small
+from toy import blobs, generator, members_of, overloaded, small
 
 close = torch.testing.assert_close
 PULL = 7.0
@@ -27,14 +27,19 @@ PLANS = {  # k, r
 }
 
 
+SAMPLES = blobs((7, 5, 4))
+
+
+def stale() -> Tensor:
+    """v of all samples as it is after some steps."""
+    noise = 0.1 * torch.randn(16, 5, generator=generator()).double()
+    return embed(small().double(), SAMPLES.x) + noise
+
+
 def in_double(plan: str, *, weighted: bool = True) -> tuple[Network, Overloaded]:
-    """A small network and 𝒵′ of one round, all float64; v is stale, as after some steps."""
-    k, r = PLANS[plan]
-    samples = blobs((7, 5, 4))
-    network = small().double()
-    v = embed(network, samples.x) + 0.1 * torch.randn(16, 5, generator=generator()).double()
-    z = overloaded(samples, v, k, r, weighted=weighted)
-    return network, replace(z, w=z.w.double())
+    """A small network and 𝒵′ of one round, all float64."""
+    z = overloaded(SAMPLES, stale(), *PLANS[plan], weighted=weighted)
+    return small().double(), replace(z, w=z.w.double())
 
 
 def everything(z: Overloaded) -> MicroClusters:
@@ -42,20 +47,20 @@ def everything(z: Overloaded) -> MicroClusters:
 
 
 def instances(z: Overloaded) -> list[paper.Instance]:
-    rows = []
-    for row, i in enumerate(z.anchor.tolist()):
-        real = z.neighborhoods.mask[i]
-        members = z.neighborhoods.index[i][real].tolist()
-        rows.append(paper.Instance(i, members, z.w[row][real].tolist()))
-    return rows
+    return [paper.Instance(i, *members_of(z, row)) for row, i in enumerate(z.anchor.tolist())]
 
 
-def in_loops(network: Network, z: Overloaded, fx: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def in_loops(
+    network: Network,
+    z: Overloaded,
+    fx: Sequence[Tensor],
+    v: Tensor,  # of all samples
+) -> tuple[Tensor, Tensor]:
     return paper.objective(
         fx,
         g=lambda v: network.classifier(v.unsqueeze(0))[0],
         y=z.samples.y,
-        v=z.v,
+        v=v,
         instances=instances(z),
     )
 
@@ -66,7 +71,7 @@ def test_objective_and_its_gradient_are_the_papers(plan: str, weighted: bool) ->
     network, z = in_double(plan, weighted=weighted)
     ell_g, ell_f = (ell.mean() for ell in multi_task(PULL, None)(network, everything(z)))
     fx = [network.embed(z.samples.x[i : i + 1])[0] for i in z.anchor.tolist()]
-    loop_g, loop_f = in_loops(network, z, fx)
+    loop_g, loop_f = in_loops(network, z, fx, stale())
     close(ell_g, loop_g)
     close(ell_f, PULL * loop_f)
     parameters = list(network.parameters())
@@ -83,7 +88,7 @@ def test_objective_is_the_papers_on_random_problems(problem: Problem, weighted: 
     network = Network(nn.Linear(d, d), nn.Linear(d, len(problem.counts))).double()
     z = overloaded(problem.samples, v, problem.k, problem.r, weighted=weighted)
     ours = [ell.mean() for ell in multi_task(1.0, None)(network, everything(z))]
-    theirs = in_loops(network, z, network.embed(z.samples.x[z.anchor]))
+    theirs = in_loops(network, z, network.embed(z.samples.x[z.anchor]), v)
     for one, other in zip(ours, theirs, strict=True):
         close(one, other)
 
@@ -115,7 +120,7 @@ def arriving(network: Network, z: MicroClusters, objective: Objective) -> Tensor
 def test_limited_pull_is_the_formula_by_hand(limit: float) -> None:
     network, z = with_points()
     rows = everything(z)
-    ell_g, ell_f = in_loops(network, z, network.embedder.fx)
+    ell_g, ell_f = in_loops(network, z, network.embedder.fx, stale())
     (from_g,) = torch.autograd.grad(ell_g, network.embedder.fx, retain_graph=True)
     (from_f,) = torch.autograd.grad(PULL * ell_f, network.embedder.fx)
     by_hand = from_g + min(1.0, float(limit * from_g.norm() / from_f.norm())) * from_f

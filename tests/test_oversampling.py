@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import paper_loops as paper
 from deep_oversampling import TrainingError
-from deep_oversampling.oversampling import MicroClusters, sample_simplex, total_variance
+from deep_oversampling.moments import total_variance
+from deep_oversampling.oversampling import MicroClusters, sample_simplex
+from deep_oversampling.presenting import batches
 from strategies import Problem, problems
-from toy import blobs, generator, overloaded
+from toy import blobs, generator, members_of, overloaded
 
 
 @given(problems())
@@ -23,7 +25,9 @@ def test_rows_are_the_papers(problem: Problem) -> None:
     presented = Counter(z.anchor.tolist())
     assert presented == Counter(i for i, _ in rows)
     assert all(presented[i] == problem.r[int(j)] for i, j in enumerate(problem.y))
-    sizes = z.neighborhoods.mask[z.anchor].sum(1).tolist()
+    members = [members_of(z, row)[0] for row in range(len(z))]
+    assert [own for own, *_ in members] == z.anchor.tolist()
+    sizes = map(len, members)
     expected = Counter((i, len(members)) for i, members in rows)
     assert Counter(zip(z.anchor.tolist(), sizes, strict=True)) == expected
 
@@ -37,9 +41,12 @@ def test_batches_carry_what_the_table_points_to(problem: Problem) -> None:
         i = int(z.anchor[row])
         assert torch.equal(batch.x[b], problem.v[i])
         assert batch.y[b] == problem.y[i]
-        assert torch.equal(batch.v[b], problem.v[z.neighborhoods.index[i, 1:]])
-        assert torch.equal(batch.w[b], z.w[row, 1:] / z.variance)
-        assert torch.equal(batch.mask[b], z.neighborhoods.mask[i, 1:])
+        (_, *others), (_, *w) = members_of(z, row)
+        if len(batch.v):  # where any class has neighbours
+            assert int(batch.mask[b].sum()) == len(others)
+            assert torch.equal(batch.v[b][batch.mask[b]], problem.v[others])
+            assert torch.equal(batch.w[b][batch.mask[b]], torch.tensor(w) / z.variance)
+            assert (batch.w[b][~batch.mask[b]] == 0).all()
 
 
 def test_no_sample_is_copied() -> None:
@@ -47,8 +54,16 @@ def test_no_sample_is_copied() -> None:
     z = overloaded(samples, samples.x, [0, 0, 3], [1, 1, 50])
     assert len(z) > len(samples)
     assert z.samples.x.data_ptr() == samples.x.data_ptr()
+    rare = int(samples.class_counts[2])  # of the others nothing is kept
+    assert len(z.v) == len(z.kept) == len(z.neighborhoods.index) == rare
+    assert len(z.w) == len(z.crowded) == 50 * rare
+    assert torch.equal(z.v, samples.x[samples.y == 2])
+
+
+def test_embeddings_of_all_classes_are_not_copied() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [1, 1, 3], [1, 1, 50])
     assert z.v.data_ptr() == samples.x.data_ptr()
-    assert len(z.neighborhoods.index) == len(samples)
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=20))
@@ -87,10 +102,52 @@ def test_weights_depend_on_the_generator_alone() -> None:
     assert not torch.equal(sample_simplex(mask, generator(1)), sample_simplex(mask, generator(2)))
 
 
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_rows_that_are_left_out_change_no_weight(share: float) -> None:
+    """Of 150,000 rows some have neighbours; each has the weights it would have among all."""
+    count, chosen = 150_000, torch.rand(150_000, generator=generator(1)) < share
+    mask = torch.ones(count, 3, dtype=torch.bool)
+    mask[::7, 2] = False
+    rows = chosen.nonzero().flatten()
+    some = sample_simplex(mask[rows], generator(), rows=rows, count=count)
+    assert torch.equal(some, sample_simplex(mask, generator())[rows])
+
+
+def test_some_rows_are_a_table() -> None:
+    samples = blobs()
+    z = overloaded(samples, samples.x, [0, 1, 3], [1, 2, 4])
+    rows = torch.tensor([5, 0, 31, 31, 60, 2])
+    part = z.some(rows)
+    assert len(part) == 6
+    assert [members_of(part, i) for i in range(6)] == [members_of(z, i) for i in rows.tolist()]
+    assert torch.equal(part.has_neighbours, z.has_neighbours[rows])
+    plain = z.some((~z.has_neighbours).nonzero().flatten())  # nobody has any
+    assert plain[torch.arange(4)].v.shape == (0, 3, 4)
+    assert plain.some(torch.tensor([1, 1])).anchor.tolist() == plain.anchor[[1, 1]].tolist()
+
+
+def test_more_rows_than_single_precision_can_count() -> None:
+    """Beyond 2²⁴: every row is presented once, every sample r times, the weights are their own."""
+    samples = blobs((1000, 10))
+    r = 2**24 // 1000 + 1
+    z = overloaded(samples, samples.x, [0, 2], [r, 1])
+    assert len(z) == 1000 * r + 10 > 2**24
+    assert torch.equal(torch.bincount(z.anchor), torch.tensor([r, 1])[samples.y])
+    assert torch.equal(samples.y[z.anchor[z.crowded]], torch.ones(10, dtype=torch.long))
+    rows, present = batches(len(z), 4096, generator())
+    seen = torch.zeros(len(z), dtype=torch.uint8)
+    seen[rows[present]] += 1
+    assert bool((seen == 1).all())
+    # whole numbers in single precision would come in pairs up there
+    assert set((rows[:, 0] % 2).unique().tolist()) == {0, 1}
+    last = z[z.crowded[-1:]]
+    assert torch.equal(last.w, z.w[-1:, 1:] / z.variance)
+
+
 def test_unweighted_members_all_weigh_one() -> None:
     samples = blobs()
     z = overloaded(samples, samples.x, [0, 1, 3], [1, 1, 2], weighted=False)
-    assert torch.equal(z.w, z.neighborhoods.mask[z.anchor].float())
+    assert torch.equal(z.w, z.neighborhoods.mask[z.hood].float())
 
 
 @given(problems())

@@ -20,9 +20,11 @@ from deep_oversampling import (
     Plan,
     Samples,
     Stopped,
+    TrainingError,
     fit,
     join_peers,
 )
+from deep_oversampling.embeddings import embed_classes
 from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.training import Trainer
 from many_processes import on_processes
@@ -119,17 +121,42 @@ def embedded(peers: Peers) -> list[int]:
     return peers.gathered(lambda rows: torch.arange(3)[rows], 3).tolist()
 
 
-def parts(peers: Peers) -> tuple[Any, Any, list[int]]:
-    return with_own_statistics(peers), found_neighbours(peers), embedded(peers)
+def kept(peers: Peers, count: int = 72) -> tuple[Any, float, Any]:
+    """Rare samples are where some processes have none; with few samples each has them all."""
+    samples = blobs(COUNTS)
+    samples = samples.subset(samples.y.argsort(stable=True)[:count])
+    found = embed_classes(small(), samples, torch.tensor([False, False, True]), peers=peers)
+    return found.v.numpy(), float(found.variance), found.spread
+
+
+def broken(peers: Peers) -> str:
+    """One process alone sees it."""
+    network, samples = small(), blobs(COUNTS)
+    samples.x[71] = torch.nan
+    with pytest.raises(TrainingError) as caught:
+        embed_classes(network, samples, torch.tensor([True, False, False]), peers=peers)
+    return str(caught.value)
+
+
+def parts(peers: Peers) -> tuple[Any, Any, list[int], Any]:
+    streamed = kept(peers), kept(peers, 3), broken(peers)
+    return with_own_statistics(peers), found_neighbours(peers), embedded(peers), streamed
 
 
 def test_parts_that_are_shared() -> None:
     everyone = on_processes(4, parts)
-    own, neighbours, few = zip(*everyone, strict=True)
+    own, neighbours, few, streamed = zip(*everyone, strict=True)
     assert all((one == own[0]).all() for one in own)  # still one network
     assert abs(own[0] - with_own_statistics(Peers())).max() > 1e-3  # but another one
     assert all((one == found_neighbours(Peers())).all() for one in neighbours)
     assert few == ([0, 1, 2],) * 4
+    for all_, three, said in streamed:
+        assert "for sample 71;" in said
+        for (v, variance, spread), alone in ((all_, kept(Peers())), (three, kept(Peers(), 3))):
+            close(torch.tensor(v), torch.tensor(alone[0]))
+            assert variance == pytest.approx(alone[1])
+            assert spread.ratio == pytest.approx(alone[2].ratio)
+            assert variance == streamed[0][0][1] or len(v) == 0  # the same to the last digit
 
 
 def with_weights(peers: Peers) -> Any:

@@ -60,6 +60,17 @@ def overloaded(
     return oversample(samples, v, plan, generator=generator(), weighted=weighted)
 
 
+def members_of(z: Overloaded, row: int) -> tuple[list[int], list[float]]:
+    """The samples of 𝒩(x) that a row presents, x itself first, and their weights."""
+    place = z.crowded.tolist()
+    if row not in place:
+        return [int(z.anchor[row])], [1.0]
+    where = place.index(row)
+    hood = int(z.hood[where])
+    there = z.neighborhoods.mask[hood]
+    return z.kept[z.neighborhoods.index[hood][there]].tolist(), z.w[where][there].tolist()
+
+
 def weights(module: nn.Module) -> Tensor:
     """All parameters, as one vector."""
     return torch.cat([p.detach().flatten() for p in module.parameters()])

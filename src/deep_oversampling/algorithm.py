@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from .embeddings import embed_classes
 from .losses import Loss, entropy
-from .network import Network, embed
+from .network import Network
 from .objectives import multi_task, single_task
 from .oversampling import oversample
 from .peers import Peers
@@ -38,7 +39,7 @@ def deep_over_sampling(
     for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
     for t in range(max(done - initial_rounds, 0), rounds):  # line 6
-        v = embed(network, samples.x, peers=peers)  # lines 7–9: v_i = f(x_i)
+        v = embed_classes(network, samples, plan.k > 0, peers=peers)  # lines 7–9: v_i = f(x_i)
         z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
             samples,
             v,
@@ -49,4 +50,4 @@ def deep_over_sampling(
             peers=peers,
         )
         objective = multi_task(pull, pull_limit, loss=loss, total=peers.total if peers else None)
-        yield Stage("multi", z, objective, embedded=(v, samples.y, samples.n))  # line 22: MTL(𝒵′)
+        yield Stage("multi", z, objective, spread=v.spread)  # line 22: MTL(𝒵′)

@@ -16,13 +16,14 @@ from torch.optim.lr_scheduler import LRScheduler
 from .algorithm import deep_over_sampling
 from .augmentation import Augmentation
 from .checks import check_apart, check_augment, check_numbers, check_outputs, check_shared
+from .embeddings import embed_classes
 from .engine import Engine
 from .errors import InputError, TrainingError
-from .history import History, Round, spread
+from .history import History, Round
 from .losses import Loss, entropy
 from .metrics import measure
 from .mishaps import Examination, never_predicted
-from .network import Network, embed, pick_device, predict
+from .network import Network, pick_device, predict
 from .peers import Peers
 from .plan import Plan
 from .resuming import Checkpoints, described
@@ -292,8 +293,8 @@ def _maker(
         def stages() -> Iterator[Stage]:
             made = algorithm(rng=rng, done=done, peers=peers)
             yield from until_no_better(made, network, history, stop, best) if stop else made
-            v = embed(network, samples.x, peers=peers)
-            history.spreads.append(spread(v, samples.y, samples.n))
+            none = torch.zeros(samples.n, dtype=torch.bool)
+            history.spreads.append(embed_classes(network, samples, none, peers=peers).spread)
             if validation:
                 p, t = predict(network, validation.x, peers=peers), len(history.rounds)
                 history.mishaps += never_predicted(p, validation.y, validation.classes, t)

@@ -5,35 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
+
+from .moments import Spread, moments_of
 
 __all__ = ["History", "Mishap", "Round", "Spread", "spread"]
 
 
-@dataclass(frozen=True)
-class Spread:
-    """How compact the classes are: variance within them and between their means."""
-
-    within: float
-    between: float
-
-    @property
-    def ratio(self) -> float:
-        """Between over within: class distinction, free of the embeddings' scale."""
-        return self.between / self.within if self.within > 0 else float("inf")
-
-
 def spread(v: Tensor, y: Tensor, n: int) -> Spread:  # (m, d), (m,)
-    """Mean squared distance to the class mean, and of the class means from theirs.
-
-    Every class counts the same, however few samples it has.
-    """
-    counts = torch.bincount(y, minlength=n).clamp(min=1)
-    means = v.new_zeros(n, v.shape[1]).index_add(0, y, v) / counts.unsqueeze(1)
-    within = v.new_zeros(n).index_add(0, y, (v - means[y]).square().sum(1)) / counts
-    between = (means - means.mean(0)).square().sum(1)
-    return Spread(float(within.mean()), float(between.mean()))
+    """How compact the classes are in embeddings that are all at hand."""
+    return moments_of(v, y, n).spread()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ _FEW = 256  # columns that are not worth grouping
 _SPARE = 4  # on the shortlist beyond k: with fewer, the proof often fails
 _LIST = 96  # bytes for someone on a shortlist while it is put in order
 _CACHE = 32  # MiB, on a CPU: a larger block has left the caches when it is read again
+_ROWS = 64  # of a block at least, even so: for every block the whole class is read
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,9 @@ def nearest(
     with _full_precision(classes.v.device):
         if asked is None:
             asked = torch.arange(size, device=classes.v.device)
-        index, last, doubtful = _Bounds(classes, torch.float32).shortlist(asked, width, limit)
+        bounds = _Bounds(classes, torch.float32, limit)
+        index, last, doubtful = bounds.shortlist(asked, width, limit)
+        del bounds  # and with it a copy of the class
         found = index[..., : classes.most]
         j, i = doubtful.nonzero(as_tuple=True)  # class, and place among those asked
         proven, half = torch.empty_like(j, dtype=torch.bool), limit // 2  # lists and their points
@@ -84,7 +87,7 @@ def _search_again(
     width: int,
     limit: int,
 ) -> Tensor:  # (n, K)
-    bounds = _Bounds(classes, _exact(classes.v))
+    bounds = _Bounds(classes, _exact(classes.v), limit)
     found = rows.new_empty(len(rows), classes.most)
     proven = torch.zeros_like(rows, dtype=torch.bool)
     while len(left := (~proven).nonzero().flatten()):
@@ -145,15 +148,19 @@ class _Bounds:
     ‖a‖² and a share of ‖b‖², it is taken off the norms, and the product itself is the bound.
     """
 
-    def __init__(self, classes: Classes, dtype: torch.dtype) -> None:
+    def __init__(self, classes: Classes, dtype: torch.dtype, limit: int) -> None:
         v, self.k, (c, size) = classes.v, classes.k, classes.members.shape
         self.d, limits, exact = v.shape[1], torch.finfo(dtype), torch.finfo(_exact(v))
-        x = v.index_select(0, classes.members.flatten()).view(c, size, self.d)
-        x = x.to(torch.promote_types(v.dtype, dtype)).mul_(classes.scale)
-        x -= x.mean(1, keepdim=True)
+        wide, centre = torch.promote_types(v.dtype, dtype), None
         # a column more for the norms, and up to 3 of zeros: products are fast in whole 16 bytes
         self.points = v.new_empty(c, size, self.d + 4 - self.d % 4, dtype=dtype)
-        self.points[..., : self.d], self.points[..., self.d :] = x, 0
+        self.points[..., self.d :] = 0
+        for part in _parts(size, c * self.d * wide.itemsize, limit):
+            x = v.index_select(0, classes.members[:, part].flatten()).view(c, -1, self.d)
+            x = x.to(wide).mul_(classes.scale)
+            # of the first part: norms must be small, not the least; the proof holds with any centre
+            centre = x.mean(1, keepdim=True) if centre is None else centre
+            self.points[:, part, : self.d] = x.sub_(centre)
         norms = torch.linalg.vector_norm(self.points, dim=2).square_()
         n = (self.d + 16) * (1.5 * limits.eps + exact.eps)
         self.error = n / (1 - n) * norms + 8 * (self.d + 16) * limits.tiny  # (c, M)
@@ -230,8 +237,11 @@ def padded(size: int) -> int:
     return size if size <= _FEW else math.ceil(size / _GROUP**2) * _GROUP**2
 
 
-def budget(device: torch.device, memory: int) -> int:  # MiB -> bytes
-    return min(memory, _CACHE if device.type == "cpu" else memory) * 2**20
+def budget(device: torch.device, memory: int, size: int) -> int:  # MiB -> bytes
+    """For the blocks of a class of so many."""
+    if device.type != "cpu":
+        return memory * 2**20
+    return min(memory * 2**20, max(_CACHE * 2**20, _ROWS * size * 5))  # 4 bytes, minima of groups
 
 
 def _parts(n: int, size: int, limit: int) -> Iterator[slice]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,7 +16,18 @@ from .errors import InputError, TrainingError
 from .peers import Peers
 from .views import View, chunks
 
-__all__ = ["Network", "Normalize", "embed", "is_wide", "logits_of", "pick_device", "predict"]
+__all__ = [
+    "Network",
+    "Normalize",
+    "embed",
+    "evaluating",
+    "in_chunks",
+    "is_wide",
+    "logits_of",
+    "not_finite",
+    "pick_device",
+    "predict",
+]
 
 
 class Normalize(nn.Module):
@@ -195,14 +208,18 @@ def embed(
     peers: Peers | None = None,  # with which the samples are shared
 ) -> Tensor:  # (m, d)
     """v_i = f(x_i) for every sample: evaluation mode, no gradient, in chunks."""
-    v = _in_chunks(network, network.embed, x, batch_size, peers)
+    v = _gathered(network, network.embed, x, batch_size, peers)
     if not bool(v.isfinite().all()):
-        row = int((~v.isfinite().all(1)).long().argmax())
-        raise TrainingError(
-            f"embeddings must be finite, found NaN or infinity for sample {row}; "
-            "lower the learning rate"
-        )
+        raise not_finite(int((~v.isfinite().all(1)).long().argmax()))
     return v
+
+
+def not_finite(sample: int) -> TrainingError:
+    """An embedding that is no number."""
+    return TrainingError(
+        f"embeddings must be finite, found NaN or infinity for sample {sample}; "
+        "lower the learning rate"
+    )
 
 
 def predict(
@@ -213,29 +230,44 @@ def predict(
     peers: Peers | None = None,  # with which the samples are shared
 ) -> Tensor:  # (m, n)
     """P(C|x): class probabilities of every sample: evaluation mode, no gradient, in chunks."""
-    return _in_chunks(network, network, x, batch_size, peers).softmax(1)
+    return _gathered(network, network, x, batch_size, peers).softmax(1)
 
 
 def logits_of(
     network: Network, x: Tensor | View, *, batch_size: int | None = None
 ) -> Tensor:  # (m, n)
     """g(f(x)) of every sample, before the softmax."""
-    return _in_chunks(network, network, x, batch_size, None)
+    return _gathered(network, network, x, batch_size, None)
 
 
-def _in_chunks(
+def _gathered(
     network: Network, function: Any, x: Tensor | View, most: int | None, peers: Peers | None
 ) -> Tensor:
+    def of(rows: slice) -> Tensor:
+        return torch.cat(list(in_chunks(network, function, x, rows, most=most)))
+
+    with evaluating(network):
+        return (peers or Peers()).gathered(of, len(x))
+
+
+def in_chunks(
+    network: Network, function: Any, x: Tensor | View, rows: slice, *, most: int | None = None
+) -> Iterator[Tensor]:
+    """What a function of a batch makes of some of x, without a gradient, part by part."""
     size = most or (256 if network.device.type == "cpu" else 8192)  # of a cache, of a GPU
+    some = x.select(rows) if isinstance(x, View) else x[rows]
+    for part in chunks(some, size):
+        with torch.no_grad():  # not around the loop: whoever takes the parts has gradients
+            made = function(part.to(network.device))
+        yield made
+
+
+@contextmanager
+def evaluating(network: Network) -> Iterator[None]:
+    """In evaluation mode inside, and as it was afterwards."""
     was_training = network.training
     network.eval()
-
-    def of(rows: slice) -> Tensor:
-        some = x.select(rows) if isinstance(x, View) else x[rows]
-        return torch.cat([function(part.to(network.device)) for part in chunks(some, size)])
-
     try:
-        with torch.no_grad():
-            return (peers or Peers()).gathered(of, len(x))
+        yield
     finally:
         network.train(was_training)

@@ -44,7 +44,8 @@ def in_class_neighbors(
 
     A class is searched in blocks of rows of its distance matrix D(c_j), which never exists as a
     whole: ``memory`` bounds what is in memory beside a copy of the class and the result, in MiB,
-    but for one row of distances. On a CPU no more than the caches like is used.
+    but for one row of distances. On a CPU it is used for classes of more than 100,000 only, as
+    smaller blocks stay in the caches.
 
     Classes with more than ``approximate_above`` samples are searched by FAISS instead, which misses
     some neighbours; it runs on the CPU. How many it misses and what it saves is in docs/speed.md.
@@ -69,11 +70,11 @@ def in_class_neighbors(
         large = sorted((one for one in spans if one.size > approximate_above), key=_by_size)
         for span in large[peers.own]:
             rows = order[span.start : span.start + span.size]
-            index[rows, 1 : span.k + 1] = rows[approximately_nearest(v[rows], span.k)]
+            index[rows, 1 : span.k + 1] = approximately_nearest(v, rows, span.k)
         spans = [one for one in spans if one.size <= approximate_above]
-    scale, limit = scale_of(v), budget(v.device, memory)
-    for batch in _batches(spans, limit):
-        classes = _table(v, scale, order, batch)
+    scale = scale_of(v) if spans else 1.0
+    for batch in _batches(spans, budget(v.device, memory, 1)):
+        classes, limit = _table(v, scale, order, batch), budget(v.device, memory, batch[0].size)
         # every class is shared by those who ask: whatever the sizes, each has as much to do
         asked = torch.arange(classes.members.shape[1], device=v.device)[peers.own]
         if len(asked):

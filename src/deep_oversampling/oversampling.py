@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import torch
 from torch import Generator, Tensor
 
-from .errors import InputError, TrainingError
+from .embeddings import Embeddings
+from .errors import InputError
 from .overloading import Neighborhoods, in_class_neighbors
 from .peers import Peers
 from .plan import Plan
 from .samples import Samples
 
 __all__ = ["MicroClusters", "Overloaded", "oversample", "sample_simplex"]
+
+_BLOCK = 2**16  # rows whose weights are drawn at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +66,23 @@ class MicroClusters:
 class Overloaded:
     """𝒵′ as an index table: no sample and no embedding is copied r times.
 
+    Only rows of classes with k_j > 0 have neighbours, so the table holds embeddings,
+    neighbourhoods and weights of these alone.
+
     It is a dataset for a loop of one's own as well, drawn anew in every epoch:
     ``DataLoader(z, batch_size=60, shuffle=True, collate_fn=MicroClusters.joined)``.
     """
 
     samples: Samples
-    v: Tensor  # (m, d)       embeddings of the round, constant
-    neighborhoods: Neighborhoods
-    anchor: Tensor  # (rows,)      which sample a row presents
-    w: Tensor  # (rows, K+1)  its weights
-    variance: Tensor  # ()
-    heads: int | None = None  # c: the rows of a batch that come first and have neighbours; None: b
+    kept: Tensor  # (s,)      samples of the classes that have neighbours, in their order
+    v: Tensor  # (s, d)    their embeddings of the round, constant
+    neighborhoods: Neighborhoods  # (s, K+1)  of them, as rows of v
+    anchor: Tensor  # (rows,)   which sample a row presents
+    crowded: Tensor  # (c,)      rows that have neighbours, in their order
+    hood: Tensor  # (c,)      whose: a row of v
+    w: Tensor  # (c, K+1)  their weights
+    variance: Tensor  # ()        of the embeddings of all samples
+    heads: int | None = None  # the rows of a batch that come first and have neighbours; None: b
 
     def __len__(self) -> int:
         return len(self.anchor)
@@ -80,43 +90,85 @@ class Overloaded:
     def __getitem__(self, rows: Tensor | int) -> MicroClusters:  # (…, b), or a batch of one
         rows = rows if isinstance(rows, Tensor) else torch.tensor([range(len(self))[rows]])
         i = self.anchor[rows]
-        first, head = rows[..., : self.heads], i[..., : self.heads]
+        place, there = self._places(rows[..., : self.heads if len(self.crowded) else 0])
+        hood = self.hood[place]
         return MicroClusters(
             x=self.samples.x[i],
             y=self.samples.y[i],
-            v=self.v[self.neighborhoods.index[head, 1:]],
-            w=self.w[first][..., 1:] / self.variance,
-            mask=self.neighborhoods.mask[head][..., 1:],
+            v=self.v[self.neighborhoods.index[hood, 1:]],
+            w=self.w[place][..., 1:] / self.variance * there,
+            mask=self.neighborhoods.mask[hood][..., 1:] & there,
         )
 
     def __getitems__(self, rows: Sequence[int]) -> list[MicroClusters]:
         """What a DataLoader asks for: a whole batch at once, the rows with neighbours first."""
         found = torch.tensor(rows, device=self.anchor.device)
-        crowded = self.neighborhoods.mask[self.anchor[found], 1:].any(1)
+        crowded = self._places(found)[1].squeeze(-1)
         found = torch.cat([found[crowded], found[~crowded]])
         return [replace(self, heads=int(crowded.sum()))[found]]
 
     @property
     def has_neighbours(self) -> Tensor:  # (rows,)
-        return self.neighborhoods.mask[:, 1:].any(1)[self.anchor]
+        found = torch.zeros(len(self), dtype=torch.bool, device=self.anchor.device)
+        return found.index_copy_(0, self.crowded, self.neighborhoods.mask[self.hood, 1:].any(1))
+
+    def some(self, rows: Tensor) -> Overloaded:
+        """The table that has these rows, in this order; as often as they are asked for."""
+        place, there = self._places(rows)
+        crowded = there.squeeze(-1).nonzero().flatten()
+        own = place[crowded]
+        return replace(
+            self, anchor=self.anchor[rows], crowded=crowded, hood=self.hood[own], w=self.w[own]
+        )
+
+    def _places(self, rows: Tensor) -> tuple[Tensor, Tensor]:  # (…, b), (…, b, 1)
+        """Where rows are among those with neighbours, and whether they are there at all."""
+        if not len(self.crowded):
+            return torch.zeros_like(rows), torch.zeros_like(rows, dtype=torch.bool).unsqueeze(-1)
+        place = torch.searchsorted(self.crowded, rows.contiguous())
+        place = place.clamp(max=len(self.crowded) - 1)
+        return place, (self.crowded[place] == rows).unsqueeze(-1)
 
 
 def sample_simplex(
-    mask: Tensor,  # (rows, K+1)  which members there are
+    mask: Tensor,  # (c, K+1)  which members there are
     generator: Generator,
-) -> Tensor:  # (rows, K+1)  ≥ 0, rows sum to 1
-    """Uniform on the simplex of the members: normalised exponentials, Dirichlet(1) (R6)."""
+    *,
+    rows: Tensor | None = None,  # (c,)  of a table of ``count`` rows, in order; default: all
+    count: int = 0,
+) -> Tensor:  # (c, K+1)  ≥ 0, rows sum to 1
+    """Uniform on the simplex of the members: normalised exponentials, Dirichlet(1) (R6).
+
+    Rows that are left out are drawn too, so what a row gets does not depend on the others.
+    """
     # float64, and drawn on the CPU: every device gets the same weights. −log(1 − u) is what
     # exponential_ draws, six times as fast
-    u = torch.rand(mask.shape, dtype=torch.float64, generator=generator)
+    u = _drawn(mask, generator, rows, count)
     u = u if mask.device.type == "mps" else u.to(mask.device)  # which has no float64
     e = -torch.log1p(-u).masked_fill(~mask.to(u.device), 0.0)
     return (e / e.sum(1, keepdim=True)).float().to(mask.device)
 
 
+def _drawn(mask: Tensor, generator: Generator, rows: Tensor | None, count: int) -> Tensor:
+    """Uniform numbers for some rows of a table, as if all of it were drawn at once."""
+    c, width = mask.shape
+    if rows is None or c == count:
+        return torch.rand(c, width, dtype=torch.float64, generator=generator)
+    u = torch.empty(c, width, dtype=torch.float64)
+    places = rows.cpu()
+    starts = torch.arange(0, count + _BLOCK, _BLOCK)
+    bounds = torch.searchsorted(places, starts).tolist()
+    for start, (first, last) in zip(starts.tolist(), pairwise(bounds), strict=False):
+        block = torch.rand(
+            min(_BLOCK, count - start), width, dtype=torch.float64, generator=generator
+        )
+        u[first:last] = block[places[first:last] - start]
+    return u
+
+
 def oversample(
     samples: Samples,
-    v: Tensor,  # (m, d)  f(x_i), constant
+    v: Tensor | Embeddings,  # (m, d)  f(x_i), constant
     plan: Plan,
     *,
     generator: Generator,
@@ -127,17 +179,30 @@ def oversample(
     """Lines 10–21: select 𝒩(x) in every class and pair each sample with r_j weight vectors.
 
     With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
-    overloaded set 𝒵.
+    overloaded set 𝒵. Of v, only what classes with k_j > 0 have is kept.
     """
-    _check(samples, v, plan)
+    device, y = samples.y.device, samples.y
+    if isinstance(v, Tensor):
+        _check(samples, v, plan)
+        v = Embeddings.of(v, samples, plan.k > 0)
+    r = plan.r.to(device)[y]
+    anchor = torch.arange(len(samples), device=device).repeat_interleave(r)
+    crowded = (plan.k > 0).to(device)[y].repeat_interleave(r).nonzero().flatten()
+    hood = torch.arange(len(v.rows), device=device).repeat_interleave(r[v.rows])
+    if len(hood) != len(crowded):
+        raise InputError(
+            "embeddings must be kept of the classes with k > 0 and of no others, found those of "
+            f"{len(v.rows)} samples; use embed_classes(network, samples, plan.k > 0)"
+        )
     neighborhoods = in_class_neighbors(
-        v, samples.y, plan.k, approximate_above=approximate_above, peers=peers
+        v.v, y[v.rows], plan.k, approximate_above=approximate_above, peers=peers
     )
-    anchor = torch.arange(len(samples), device=v.device)
-    anchor = anchor.repeat_interleave(plan.r.to(v.device)[samples.y])
-    members = neighborhoods.mask[anchor]
-    w = sample_simplex(members, generator) if weighted else members.float()
-    return Overloaded(samples, v, neighborhoods, anchor, w, total_variance(v))
+    members = neighborhoods.mask[hood]
+    if weighted:
+        w = sample_simplex(members, generator, rows=crowded, count=len(anchor))
+    else:
+        w = members.float()
+    return Overloaded(samples, v.rows, v.v, neighborhoods, anchor, crowded, hood, w, v.variance)
 
 
 def _check(samples: Samples, v: Tensor, plan: Plan) -> None:
@@ -152,14 +217,3 @@ def _check(samples: Samples, v: Tensor, plan: Plan) -> None:
             f"samples and embeddings must be on one device, found {samples.y.device} and "
             f"{v.device}; move the samples, samples.to(device), or the embeddings, v.cpu()"
         )
-
-
-def total_variance(v: Tensor) -> Tensor:  # (m, d) -> ()
-    """Mean squared distance of the embeddings from their mean."""
-    variance = v.var(0, correction=0).sum()
-    if not bool(variance > 0):
-        raise TrainingError(
-            f"embeddings must differ between samples, found all {len(v)} alike: the embedder "
-            "has collapsed to one point; lower the learning rate or check that it uses its input"
-        )
-    return variance

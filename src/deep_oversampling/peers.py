@@ -53,13 +53,26 @@ class Peers:
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """In place, over all processes."""
 
+    def parts(self, count: int) -> list[slice]:
+        """Which of so many samples each process does; one part, if each is to do all of them."""
+        return [slice(0, count)]
+
+    def part_of(self, parts: Sequence[T]) -> T:
+        """The one that is this process's."""
+        return parts[self.rank % len(parts)]
+
+    def collected(self, own: Tensor, sizes: Sequence[int]) -> Tensor:  # (own size, …) -> (all, …)
+        """What all have made of their parts, in order; ``sizes`` says how long each is."""
+        return own
+
     def gathered(
         self,
         rows: Callable[[slice], Tensor],  # of some of the samples
         count: int,  # of all samples
     ) -> Tensor:  # (count, …)
         """What a function makes of all samples, of which each process does a part."""
-        return rows(slice(count))
+        parts = self.parts(count)
+        return self.collected(rows(self.part_of(parts)), [p.stop - p.start for p in parts])
 
     def most(self, number: int) -> int:
         """The largest that a process has."""
@@ -153,12 +166,15 @@ class _Group(Peers):
         for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
-    def gathered(self, rows: Callable[[slice], Tensor], count: int) -> Tensor:
+    def parts(self, count: int) -> list[slice]:
         if count < self.size:
-            return rows(slice(count))
+            return [slice(0, count)]
         bounds = [count * rank // self.size for rank in range(self.size + 1)]
-        sizes = [end - start for start, end in pairwise(bounds)]
-        own = rows(slice(bounds[self.rank], bounds[self.rank + 1])).contiguous()
+        return [slice(start, end) for start, end in pairwise(bounds)]
+
+    def collected(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
+        if len(sizes) == 1 or not any(sizes):
+            return own
         sent = own.new_zeros(max(sizes), *own.shape[1:])  # all must send as many
         sent[: len(own)] = own
         parts = [torch.empty_like(sent) for _ in sizes]

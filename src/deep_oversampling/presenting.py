@@ -7,8 +7,10 @@ A step is a few microseconds of arithmetic on a GPU, so what can be done for man
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
@@ -18,7 +20,9 @@ from torch import Generator, Tensor
 from .augmentation import Augmentation
 from .oversampling import Overloaded
 from .peers import Peers
+from .samples import Samples
 from .trees import changed, joined, leaves
+from .views import View
 
 __all__ = ["Chunk", "Presentation", "Table", "at", "batches"]
 
@@ -51,8 +55,10 @@ def batches(
     """
     steps = -(-size // batch_size)
     order = torch.randperm(size, generator=generator)
-    padded = order.repeat(-(-batch_size // size) + 1)[: steps * batch_size]
-    present = torch.arange(steps * batch_size) < size
+    missing = steps * batch_size - size
+    padded = torch.cat([order, order.repeat(-(-missing // size))[:missing]])
+    present = torch.ones(len(padded), dtype=torch.bool)
+    present[size:] = False
     return padded.view(steps, batch_size), present.view(steps, batch_size)
 
 
@@ -109,6 +115,7 @@ class Presentation:
         self._tables, rows, present = _neighbours_first(
             [t or some for t in tables], rows, present, batch_size, steady, own
         )
+        self._on_disk = any(map(_is_on_disk, self._tables))
         whole = max(self.steps)  # those who are done earlier wait, with rows that do not count
         self._indices = [_longer(each, whole)[:, own].to(device) for each in rows]
         self._u = [_longer(each, whole)[:, own].to(device) for each in u]
@@ -122,38 +129,67 @@ class Presentation:
 
     def chunks(self, done: int = 0, at_once: int | None = None) -> Iterator[Chunk]:
         """The steps after the first ``done``, at most so many of them at once."""
+        spans = list(self._spans(done))
+        with ThreadPoolExecutor(1) as reader:  # which starts no thread unless it is given work
+            each = partial(_ahead, reader) if self._on_disk else map
+            for span, parts in zip(spans, each(self._gathered, spans), strict=True):
+                batch, awake = self._joined(parts, span), self._awake(span.stop)
+                size = at_once or len(span)
+                for part in range(max(span.start, done), span.stop, size):
+                    own = slice(part, min(part + size, span.stop))
+                    within = slice(own.start - span.start, own.stop - span.start)
+                    some = changed(batch, itemgetter(within))
+                    yield Chunk(some, self._share[own], awake)
+
+    def _spans(self, done: int) -> Iterator[range]:
+        """Steps that are gathered together, as if none were done; all with the same members."""
         first = [table[rows[:1]] for table, rows in zip(self._tables, self._indices, strict=True)]
         one = sum(tensor.numel() * tensor.element_size() for tensor in leaves(tuple(first)))
         room = _ROOM if self._share.device.type == "cpu" else _ROOM_OF_A_GPU
         size = max(1, min(_STEPS, room // max(one, 1)))
         size = -self._peers.most(-size)  # who takes steps together must pause together
-        counts = torch.tensor(self.steps)
         start = 0
         for end in sorted(set(self.steps) - {0}):  # from end to end the same members are awake
-            awake = None if end <= int(counts.min()) else (counts >= end).to(self._share.device)
             for begin in range(start, end, size):
-                steps = range(begin, min(begin + size, end))
-                if done >= steps.stop:
-                    continue
-                batch = self._gathered(slice(steps.start, steps.stop))  # as if none were done
-                for part in range(max(begin, done), steps.stop, at_once or size):
-                    own = slice(part, min(part + (at_once or size), steps.stop))
-                    within = slice(own.start - begin, own.stop - begin)
-                    some = changed(batch, itemgetter(within))
-                    yield Chunk(some, self._share[own], awake)
+                if done < min(begin + size, end):
+                    yield range(begin, min(begin + size, end))
             start = end
 
-    def _gathered(self, steps: slice) -> Any:
-        parts = []
-        for table, rows, u in zip(self._tables, self._indices, self._u, strict=True):
-            batch = table[rows[steps]]
-            if self._augment:
-                flat = self._augment(batch.x.flatten(0, 1), u[steps].flatten(0, 1))
-                batch = batch.with_x(flat.view_as(batch.x))
-            parts.append(batch)
+    def _awake(self, step: int) -> Tensor | None:
+        """Members that take the step before this one; None: all."""
+        counts = torch.tensor(self.steps)
+        return None if step <= int(counts.min()) else (counts >= step).to(self._share.device)
+
+    def _gathered(self, span: range) -> list[Any]:
+        steps = slice(span.start, span.stop)
+        return [t[rows[steps]] for t, rows in zip(self._tables, self._indices, strict=True)]
+
+    def _joined(self, parts: list[Any], span: range) -> Any:
+        if self._augment:
+            for e, (batch, u) in enumerate(zip(parts, self._u, strict=True)):
+                drawn = u[span.start : span.stop].flatten(0, 1)
+                flat = self._augment(batch.x.flatten(0, 1), drawn)
+                parts[e] = batch.with_x(flat.view_as(batch.x))
         if len(parts) == 1:
             return changed(parts[0], lambda tensor: tensor.unsqueeze(1))
         return joined(parts, _side_by_side)
+
+
+def _ahead(reader: Executor, make: Callable[[range], T], spans: Sequence[range]) -> Iterator[T]:
+    """What is made of each, in order: the next while one is used. Errors are raised here."""
+    waiting: Future[T] | None = None
+    for span in spans:
+        upcoming = reader.submit(make, span)
+        if waiting:
+            yield waiting.result()
+        waiting = upcoming
+    if waiting:
+        yield waiting.result()
+
+
+def _is_on_disk(table: Table) -> bool:
+    samples = table.samples if isinstance(table, Overloaded) else table
+    return isinstance(samples, Samples) and isinstance(samples.x, View) and samples.x.on_disk
 
 
 def _expected(share: float, batch_size: int) -> int:
@@ -182,10 +218,12 @@ def _neighbours_first(
         has_neighbours = table.has_neighbours.cpu()
         if steady:
             most = max(most, _expected(float(has_neighbours.float().mean()), batch_size))
-        crowded = has_neighbours[rows[e]]
-        order = crowded.long().argsort(dim=1, descending=True, stable=True)
-        rows[e], present[e] = rows[e].gather(1, order), present[e].gather(1, order)
-        most = max(most, int(crowded.sum(1).max()) if len(crowded) else 0)
+        for some, there in zip(rows[e].split(_STEPS), present[e].split(_STEPS), strict=True):
+            crowded = has_neighbours[some]
+            order = crowded.byte().argsort(dim=1, descending=True, stable=True)
+            some.copy_(some.gather(1, order))
+            there.copy_(there.gather(1, order))
+            most = max(most, int(crowded.sum(1).max()) if len(crowded) else 0)
     heads = len(range(most)[own])
     return [replace(table, heads=heads) for table in found], rows, present
 

@@ -22,7 +22,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from .augmentation import Augmentation
 from .engine import Engine
 from .errors import TrainingError
-from .history import History, Round, spread
+from .history import History, Round, Spread
 from .mishaps import Examination, slow_down, slowed_before
 from .network import Network
 from .objectives import Objective
@@ -48,7 +48,7 @@ class Stage:
     starts_anew: bool = False  # the optimiser forgets: what it learned on is there no more
     ends_round: bool = True  # a schedule takes a step after it; False: more of the round follows
     augmented: bool = True  # False: the rows are no images
-    embedded: tuple[Tensor, Tensor, int] | None = None  # v, y, n where v was computed for it
+    spread: Spread | None = None  # of the embeddings, where they were computed for it
 
 
 def sgd(parameters: Iterable[nn.Parameter]) -> Optimizer:
@@ -236,8 +236,8 @@ def _note(
     if isinstance(outcome, TrainingError):
         member.error = good.put_back(outcome)
         return
-    if stage.embedded:
-        member.history.spreads.append(spread(*stage.embedded))
+    if stage.spread:
+        member.history.spreads.append(stage.spread)
     scores = member.judge(member.network) if member.judge else None
     presented = len(stage.table) * stage.images_per_row
     member.history.rounds.append(Round(stage.task, presented, *outcome, seconds, scores))

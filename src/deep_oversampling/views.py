@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -15,6 +16,8 @@ from torch import Tensor
 __all__ = ["View", "chunks"]
 
 _ROOM = 2**25  # bytes that a chunk may take up as float32
+_READERS = 16  # threads that wait for a disk
+_FEW = 2**20  # bytes, for which no thread is started
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +37,13 @@ class View:
     rows: Tensor  # (m,)        which of them, repeated or not
     change: Callable[[Tensor, Tensor], Tensor] | None = None  # (b, …), (b, draws) -> (b, …)
     u: Tensor | None = None  # (m, draws)  what the change of each sample depends on
+    on_disk: bool = False  # memory-mapped: many rows are read by several threads
 
     @classmethod
-    def of(cls, stored: Tensor) -> View:
+    def of(cls, stored: Tensor, *, on_disk: bool = False) -> View:
         """All of what is stored, in its order."""
-        return cls(stored, torch.arange(len(stored), device=stored.device))
+        everything = torch.arange(len(stored), device=stored.device)
+        return cls(stored, everything, on_disk=on_disk)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -49,7 +54,7 @@ class View:
         if isinstance(key, Tensor) and key.ndim > 1:  # rows of several batches
             return self[key.flatten()].view(*key.shape, *self.shape[1:])
         picked = self.select(key)
-        x = picked.stored[picked.rows]
+        x = _read(picked) if self.on_disk else picked.stored[picked.rows]
         return x if picked.change is None else picked.change(x, picked.u)  # type: ignore[arg-type]
 
     def select(self, key: Any) -> View:
@@ -59,7 +64,7 @@ class View:
         if isinstance(key, Tensor):
             key = key.to(self.rows.device)
         u = None if self.u is None else self.u[key]
-        return View(self.stored, self.rows[key], self.change, u)
+        return View(self.stored, self.rows[key], self.change, u, self.on_disk)
 
     def to(self, device: torch.device | str) -> View:
         """The same view of a copy on another device, which holds the rows in use, once each."""
@@ -102,6 +107,22 @@ class View:
 
     def is_floating_point(self) -> bool:
         return self.stored.is_floating_point()
+
+
+def _read(view: View) -> Tensor:  # without its change
+    """A thread waits for the disk row by row; several wait for several rows at once."""
+    if view.shape.numel() * view.dtype.itemsize < _FEW:
+        return view.stored[view.rows]
+    x = torch.empty(view.shape, dtype=view.dtype)
+    size = -(-len(x) // _READERS)
+
+    def read(part: Tensor, rows: Tensor) -> None:
+        torch.index_select(view.stored, 0, rows, out=part)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        for _ in readers.map(read, x.split(size), view.rows.split(size)):
+            pass  # an error in a thread is raised here
+    return x
 
 
 def chunks(x: Tensor | View, most: int = 4096) -> Iterator[Tensor]:

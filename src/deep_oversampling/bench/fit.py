@@ -7,9 +7,9 @@ from functools import partial
 
 import torch
 
-from ..history import spread
+from ..embeddings import embed_classes
 from ..models import small_network
-from ..network import Network, embed
+from ..network import Network
 from ..overloading import in_class_neighbors
 from ..oversampling import sample_simplex
 from ..plan import Plan
@@ -80,13 +80,15 @@ def _shares(
     networks = copies(network, e)
     tables = overloaded(networks, samples, plan)
     trainer = Trainer(networks, sgd)
-    x, y, n = samples.x, samples.y, samples.n
-    masks = [table.neighborhoods.mask[table.anchor] for table in tables]
+    y, wanted = samples.y, plan.k > 0
+    masks = [table.neighborhoods.mask[table.hood] for table in tables]
     actions: dict[str, Callable[[], object]] = {
-        "embedding": lambda: [embed(one, x) for one in networks],
-        "search": lambda: [in_class_neighbors(table.v, y, plan.k) for table in tables],
-        "weights": lambda: [sample_simplex(mask, streams(0)("weights")) for mask in masks],
-        "spread": lambda: [spread(table.v, y, n) for table in tables],
+        "embedding": lambda: [embed_classes(one, samples, wanted) for one in networks],
+        "search": lambda: [in_class_neighbors(t.v, y[t.kept], plan.k) for t in tables],
+        "weights": lambda: [
+            sample_simplex(mask, streams(0)("weights"), rows=table.crowded, count=len(table))
+            for mask, table in zip(masks, tables, strict=True)
+        ],
         "steps": make_round(trainer, tables, OBJECTIVES["DOS"], BATCH),
     }
     seconds = fastest(actions, device, repeats=sizes.repeats)

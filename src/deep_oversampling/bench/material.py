@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -52,8 +51,7 @@ def shortened(table: T, rows: int) -> T:
     some = torch.randperm(len(table), generator=streams(0)("rows"))[:rows]
     if isinstance(table, Samples):
         return table.subset(some.to(table.y.device))
-    some = some.to(table.anchor.device)
-    return replace(table, anchor=table.anchor[some], w=table.w[some])
+    return table.some(some.to(table.anchor.device))
 
 
 def vectors(m: int, d: int, device: torch.device) -> Tensor:  # (m, d)

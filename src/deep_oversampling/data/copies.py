@@ -33,5 +33,5 @@ def mirrored_and_rotated(samples: Samples, times: int = 10, *, generator: Genera
     u[:, :, 0] = torch.arange(times) % 2 / 2  # every other one is mirrored
     u[:, 0] = 0  # an angle of 0: the image as it is
     rows = torch.arange(m, device=x.device).repeat_interleave(times)
-    view = View(x.stored, x.rows[rows], MirrorAndTurn(), u.flatten(0, 1).to(x.device))
+    view = View(x.stored, x.rows[rows], MirrorAndTurn(), u.flatten(0, 1).to(x.device), x.on_disk)
     return samples.with_x(view, samples.y[rows])

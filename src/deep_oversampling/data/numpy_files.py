@@ -171,11 +171,12 @@ def _is_unicode(y: NDArray[Any]) -> bool:
 
 def _images(x: NDArray[Any]) -> View:
     """(m, c, h, w) of images, without reading them; vectors as they are."""
+    on_disk = isinstance(x, np.memmap)
     if x.ndim == 3:
         x = x[:, np.newaxis]
     if x.ndim == 4 and channels_last(x.shape[1:]):
         x = x.transpose(0, 3, 1, 2)
-    return View.of(as_tensor(x, "x"))
+    return View.of(as_tensor(x, "x"), on_disk=on_disk)
 
 
 def channels_last(image: tuple[int, ...]) -> bool:

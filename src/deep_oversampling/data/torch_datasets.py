@@ -159,7 +159,7 @@ def _open(folder: Path) -> Samples:
         if unknown:
             raise InputError(f"labels must be among the classes {classes}, found {unknown}")
         labels = [classes.index(str(label)) for label in labels]
-    return Samples(View.of(as_tensor(x, "x")), np.array(labels, np.int64), classes)
+    return Samples(View.of(as_tensor(x, "x"), on_disk=True), np.array(labels, np.int64), classes)
 
 
 def _is_about(value: Any) -> bool:

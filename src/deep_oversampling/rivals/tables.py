@@ -64,7 +64,7 @@ class _Part:
 def some_rows(table: Table, rows: Tensor) -> Table:
     """A part of a table; one of 𝒵′ is such a table itself."""
     if isinstance(table, Overloaded):
-        return replace(table, anchor=table.anchor[rows], w=table.w[rows])
+        return table.some(rows)
     return _Part(table, rows)
 
 

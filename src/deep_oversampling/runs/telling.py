@@ -64,16 +64,16 @@ def _over_sampled(task: Task, outcome: Outcome) -> list[OverSampled]:
     z = oversample(train.to("cpu"), v.float().cpu(), plan, generator=rng("weights", t))
     counts = train.class_counts.cpu()
     rare = [j for j in counts.argsort(stable=True).tolist() if plan.k[j] > 0][:_CLASSES]
-    first = torch.searchsorted(z.anchor, torch.arange(len(train)))  # each sample's first row
+    first = torch.searchsorted(z.hood, torch.arange(len(z.kept)))  # each sample's first weights
     found = []
     for j in rare:
-        for i in (train.y.cpu() == j).nonzero().flatten()[:_PER_CLASS].tolist():
-            row = int(first[i])
-            members = z.neighborhoods.index[i][z.neighborhoods.mask[i]].tolist()
-            weights = z.w[row][z.neighborhoods.mask[i]].tolist()
+        for hood in (train.y.cpu()[z.kept] == j).nonzero().flatten()[:_PER_CLASS].tolist():
+            there = z.neighborhoods.mask[hood]
+            i, *members = z.kept[z.neighborhoods.index[hood][there]].tolist()
+            weights = z.w[first[hood]][there].tolist()
             neighbours = tuple(
                 (_image(train, other), task.splits.file_of(train, other), float(weight))
-                for other, weight in zip(members[1:], weights[1:], strict=True)
+                for other, weight in zip(members, weights[1:], strict=True)
             )
             name = task.splits.file_of(train, i)
             found.append(OverSampled(j, _image(train, i), name, float(weights[0]), neighbours))

@@ -175,7 +175,7 @@ def _open(folder: Path, listing: Listing, strict: bool) -> Splits:
         )
     labels = np.array([listing.labels[i] for i in read], np.int64)
     splits = np.array([_SPLITS.index(listing.splits[i]) for i in read])
-    everything = Samples(View.of(as_tensor(x, "x")), labels, listing.classes)
+    everything = Samples(View.of(as_tensor(x, "x"), on_disk=True), labels, listing.classes)
     parts = [as_tensor((splits == s).nonzero()[0], "rows") for s in range(len(_SPLITS))]
     train, validation, test = (everything.subset(part) for part in parts)
     gone = [listing.classes[j] for j in (train.class_counts == 0).nonzero().flatten().tolist()]

@@ -1,0 +1,110 @@
+"""𝒱 as a round needs it: v of the classes that have neighbours, and sums over all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .moments import Moments, Spread, moments_of
+from .network import Network, evaluating, in_chunks, not_finite
+from .peers import Peers
+from .samples import Samples
+
+__all__ = ["Embeddings", "embed_classes"]
+
+_BLOCK = 2**17  # numbers that are added up at once: they stay in the caches
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Embeddings of m samples, of which those of some classes are kept."""
+
+    rows: Tensor  # (s,)    the samples whose embeddings are kept, in their order
+    v: Tensor  # (s, d)
+    moments: Moments  # of all m
+
+    @classmethod
+    def of(cls, v: Tensor, samples: Samples, wanted: Tensor) -> Embeddings:  # (m, d), (n,)
+        """Of embeddings that are all at hand; a copy only where some are left out."""
+        rows = _rows(samples, wanted)
+        kept = v if len(rows) == len(v) else v[rows]
+        return cls(rows, kept, moments_of(v, samples.y, samples.n))
+
+    @property
+    def variance(self) -> Tensor:  # ()
+        """Total variance of all m."""
+        return self.moments.variance(self.v.dtype).to(self.v.device)
+
+    @property
+    def spread(self) -> Spread:
+        """How compact all n classes are."""
+        return self.moments.spread()
+
+
+def embed_classes(
+    network: Network,
+    samples: Samples,
+    wanted: Tensor,  # (n,)  classes whose embeddings are kept; the others are only added up
+    *,
+    peers: Peers | None = None,  # with which the samples are shared
+) -> Embeddings:
+    """v_i = f(x_i) for every sample, as `embed` computes it, a block at a time."""
+    peers, rows, m = peers or Peers(), _rows(samples, wanted), len(samples)
+    parts, place = peers.parts(m), rows.cpu()  # a GPU is not waited for in every block
+    bounds, part = [_within(place, one) for one in parts], peers.part_of(parts)
+    (start, stop), at = peers.part_of(bounds), part.start
+    v, moments = torch.empty(0), None
+    with evaluating(network):
+        for block in _blocks(in_chunks(network, network.embed, samples.x, part)):
+            if moments is None:
+                moments = Moments.starting(block[0], samples.n)
+                v = block.new_empty(stop - start, block.shape[1])
+            moments.add(block, samples.y[at : at + len(block)])
+            first, last = _within(place, slice(at, at + len(block)))
+            v[first - start : last - start] = block[rows[first:last].to(block.device) - at]
+            at += len(block)
+    assert moments is not None  # there is a sample at least
+    if len(parts) > 1:
+        everyone = peers.collected(moments.flat().unsqueeze(0), [1] * len(parts))
+        moments = Moments.joined(list(everyone), samples.n)
+    if not bool(moments.total.isfinite().all()):
+        _name_the_first(network, samples, part, peers)
+    return Embeddings(rows, peers.collected(v, [b - a for a, b in bounds]), moments)
+
+
+def _within(place: Tensor, part: slice) -> tuple[int, int]:
+    """Which of the rows that are kept, in order, are in a part of all."""
+    first, last = torch.searchsorted(place, torch.tensor([part.start, part.stop])).tolist()
+    return first, last
+
+
+def _rows(samples: Samples, wanted: Tensor) -> Tensor:  # (s,)
+    return wanted.to(samples.y.device)[samples.y].nonzero().flatten()
+
+
+def _blocks(chunks: Iterator[Tensor]) -> Iterator[Tensor]:
+    """Chunks as they were computed, some of them together."""
+    waiting: list[Tensor] = []
+    for chunk in chunks:
+        waiting.append(chunk)
+        if sum(map(Tensor.numel, waiting)) >= _BLOCK:
+            yield torch.cat(waiting)
+            waiting = []
+    if waiting:
+        yield torch.cat(waiting)
+
+
+def _name_the_first(network: Network, samples: Samples, part: slice, peers: Peers) -> None:
+    """Whose embedding is no number: they are made again, as nobody has kept them."""
+    found, at = len(samples), part.start
+    with evaluating(network):
+        for block in in_chunks(network, network.embed, samples.x, part):
+            bad = (~block.isfinite().all(1)).nonzero()
+            found = min(found, at + int(bad[0]) if len(bad) else found)
+            at += len(block)
+    found = -peers.most(-found)
+    if found < len(samples):
+        raise not_finite(found)

@@ -1,0 +1,145 @@
+"""Embeddings that training reads, and sums over all: what is not kept is not missed."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from deep_oversampling import (
+    InputError,
+    Network,
+    Plan,
+    Samples,
+    TrainingError,
+    View,
+    embed,
+    oversample,
+)
+from deep_oversampling import embeddings as room
+from deep_oversampling.embeddings import Embeddings, embed_classes
+from deep_oversampling.history import spread
+from deep_oversampling.moments import Moments, moments_of, total_variance
+from strategies import Problem, problems
+from toy import blobs, generator, small
+
+WANTED = torch.tensor([False, True, True])
+
+
+@pytest.fixture(params=[15, 80, 50_000], ids="blocks of {}".format)
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_BLOCK", request.param)
+
+
+def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = room.in_chunks
+    monkeypatch.setattr(room, "in_chunks", lambda *given: whole(*given, most=5))
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("wanted", [[0, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 1]])
+def test_what_is_kept_is_what_embed_gives(
+    wanted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_small_chunks(monkeypatch)
+    network, samples, classes = small(), blobs(), torch.tensor(wanted).bool()
+    found = embed_classes(network, samples, classes)
+    v = embed(network, samples.x, batch_size=5)
+    assert torch.equal(found.rows, classes[samples.y].nonzero().flatten())
+    assert torch.equal(found.v, v[found.rows])
+    assert found.v.shape == (len(found.rows), 5)
+    torch.testing.assert_close(found.variance, total_variance(v))
+    assert found.spread.within == pytest.approx(spread(v, samples.y, 3).within)
+    assert found.spread.between == pytest.approx(spread(v, samples.y, 3).between)
+
+
+def test_variance_is_that_of_all_samples_to_the_last_digit() -> None:
+    """In single precision, as torch computes it: trainings are as they were."""
+    network, samples = small(), blobs((300, 200, 100))
+    v = embed(network, samples.x)
+    assert torch.equal(
+        embed_classes(network, samples, WANTED).variance, v.var(0, correction=0).sum()
+    )
+
+
+def test_views_are_embedded_as_what_they_show() -> None:
+    network, samples = small(), blobs()
+    view = Samples(View.of(samples.x), samples.y)
+    one, other = (embed_classes(network, each, WANTED) for each in (samples, view))
+    assert torch.equal(one.v, other.v)
+
+
+def test_embeddings_at_hand_are_kept_alike() -> None:
+    network, samples = small(), blobs()
+    one = embed_classes(network, samples, WANTED)
+    other = Embeddings.of(embed(network, samples.x), samples, WANTED)
+    assert torch.equal(one.rows, other.rows)
+    assert torch.equal(one.v, other.v)
+    assert one.variance == other.variance
+    assert one.spread == other.spread
+
+
+def test_mode_is_as_it_was_and_gradients_are_not_kept() -> None:
+    network = small().train()
+    assert not embed_classes(network, blobs(), WANTED).v.requires_grad
+    assert network.training
+    assert torch.is_grad_enabled()
+
+
+class Broken(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.where(x[:, :1] < 2.0, torch.nan)
+
+
+@pytest.mark.usefixtures("_blocks")
+@pytest.mark.parametrize("row", [0, 2, 37])
+def test_embeddings_that_are_no_numbers_are_named(
+    row: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of classes that are not kept as well."""
+    in_small_chunks(monkeypatch)
+    x = torch.zeros(38, 4)
+    x[row], x[37] = 3.0, 3.0
+    samples = Samples(x, blobs().y)
+    with pytest.raises(TrainingError, match=f"found NaN or infinity for sample {row};"):
+        embed_classes(Network(Broken(), nn.Linear(4, 3)), samples, WANTED)
+
+
+@pytest.mark.parametrize("k", [[0, 0, 2], [1, 1, 1], [0, 0, 0]])
+def test_embeddings_of_other_classes_than_the_plans_are_refused(k: list[int]) -> None:
+    samples = blobs()
+    kept = embed_classes(small(), samples, WANTED)
+    plan = Plan(k=k, r=[1, 1, 2])
+    with pytest.raises(InputError, match=r"kept of the classes with k > 0.* of 18 samples"):
+        oversample(samples, kept, plan, generator=generator())
+
+
+# sums
+
+
+@given(problems(), st.integers(1, 4), st.floats(-1e3, 1e3))
+def test_sums_of_parts_are_those_of_all(problem: Problem, parts: int, far: float) -> None:
+    n, v = len(problem.counts), problem.v.double() + far
+    whole = moments_of(v, problem.y, n)
+    cuts = list(zip(v.tensor_split(parts), problem.y.tensor_split(parts), strict=True))
+    sent = [moments_of(some, y, n).flat() for some, y in cuts if len(y)]
+    joined = Moments.joined(sent, n)
+    torch.testing.assert_close(joined.variance(v.dtype), whole.variance(v.dtype))
+    assert joined.count.tolist() == problem.counts
+    assert joined.spread().within == pytest.approx(whole.spread().within, abs=1e-9)
+    assert joined.spread().between == pytest.approx(whole.spread().between, abs=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.1, -7.7, 1e5])
+def test_a_collapse_is_seen_whoever_has_which_part(value: float) -> None:
+    v, y = torch.full((30, 3), value, dtype=torch.double), torch.arange(30) % 3
+    sent = [moments_of(v[part], y[part], 3).flat() for part in (slice(7), slice(7, 30))]
+    with pytest.raises(TrainingError, match="found all 30 alike"):
+        Moments.joined(sent, 3).variance(v.dtype)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e3])
+def test_variance_is_exact_far_from_the_origin(far: float) -> None:
+    v = torch.randn(5000, 4, generator=generator()) + far
+    exact = v.double().var(0, correction=0).sum()
+    torch.testing.assert_close(total_variance(v).double(), exact, rtol=1e-6, atol=0)
