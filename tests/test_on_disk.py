@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from deep_oversampling import Plan, Samples, View, views
+from deep_oversampling import Plan, Samples, View, fit_many, resnet32, views
 from deep_oversampling import presenting as room
 from deep_oversampling.data import load
 from deep_oversampling.presenting import Presentation
@@ -45,6 +45,56 @@ def test_what_is_picked_stays_on_disk_and_what_is_moved_does_not() -> None:
     view = on_disk(STORED)
     assert view.select(torch.tensor([3, 4])).on_disk
     assert not view.to("meta").on_disk
+
+
+def test_too_much_for_a_gpu_stays_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = on_disk(STORED)
+    size = STORED.numel() * 4
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2 * size - 1, 3 * size))
+    moved = Samples(view, torch.arange(3000) % 2).x.to("cuda")
+    assert moved.device == torch.device("cuda")
+    assert moved.stored is view.stored
+    assert moved.select(slice(9)).device == torch.device("cuda")
+    back = moved.to("cpu")
+    assert back.stored is view.stored
+    assert torch.equal(back[5:7], STORED[5:7])
+    assert View.of(STORED).to("meta").stored is not STORED  # what is in memory can be copied
+
+
+def test_rows_are_delivered_with_their_change() -> None:
+    u = torch.rand(3000, 1, generator=generator())
+    change = lambda x, u: x * u.unsqueeze(1)  # noqa: E731
+    view = View(STORED, torch.arange(3000), change, u, on_disk=True, delivered=CPU)
+    rows = torch.randint(3000, (5, 40), generator=generator())
+    assert torch.equal(view[rows], (STORED * u.unsqueeze(1))[rows])
+
+
+def test_parts_are_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = torch.cat(list(views.chunks(on_disk(STORED), most=700)))
+    assert torch.equal(found, STORED)
+    before = threading.active_count()
+    some = views.chunks(on_disk(STORED), most=700)
+    next(some)
+    some.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="rows go to a GPU")
+@pytest.mark.usefixtures("deterministic")
+@pytest.mark.parametrize("together", [1, 3])
+def test_a_gpu_is_trained_from_disk(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randint(0, 256, (900, 3, 16, 16), generator=generator(), dtype=torch.uint8)
+    y, plan = torch.arange(900) % 5 % 4, Plan(k=[0, 0, 3, 3], r=[1, 1, 2, 2])
+    found = []
+    for samples in (Samples(x, y), Samples(on_disk(x), y)):
+        networks = [resnet32(3, 4, seed=seed) for seed in range(together)]
+        options = {"rounds": 2, "batch_size": 32, "device": "cuda", "at_once": together}
+        with monkeypatch.context() as small_gpu:
+            small_gpu.setattr(views, "_SHARE", 0)
+            fit_many(networks, samples, [plan] * together, **options)
+        found.append([weights(network) for network in networks])
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_an_error_in_a_thread_is_raised_as_it_is() -> None:

@@ -49,7 +49,10 @@ class CudaGraphs:
             graph = torch.cuda.CUDAGraph()
             # not on the stream that torch has for all recordings: cuBLAS has a workspace for each
             # stream, and two graphs that are replayed at once must not share one
-            recording = torch.cuda.graph(graph, pool=self._pool, stream=self._stream)
+            # nor is it a matter of this one what other threads do, which may read ahead
+            recording = torch.cuda.graph(
+                graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+            )
             try:
                 with recording, self._convolutions():
                     function()

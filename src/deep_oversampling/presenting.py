@@ -7,16 +7,16 @@ A step is a few microseconds of arithmetic on a GPU, so what can be done for man
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Generator, Tensor
 
+from .ahead import ahead
 from .augmentation import Augmentation
 from .oversampling import Overloaded
 from .peers import Peers
@@ -130,9 +130,11 @@ class Presentation:
     def chunks(self, done: int = 0, at_once: int | None = None) -> Iterator[Chunk]:
         """The steps after the first ``done``, at most so many of them at once."""
         spans = list(self._spans(done))
-        with ThreadPoolExecutor(1) as reader:  # which starts no thread unless it is given work
-            each = partial(_ahead, reader) if self._on_disk else map
-            for span, parts in zip(spans, each(self._gathered, spans), strict=True):
+        each = (self._gathered(span) for span in spans)
+        if self._on_disk:
+            each = ahead(self._gathered, spans, self._share.device)
+        with closing(each):  # and with it the thread that reads
+            for span, parts in zip(spans, each, strict=True):
                 batch, awake = self._joined(parts, span), self._awake(span.stop)
                 size = at_once or len(span)
                 for part in range(max(span.start, done), span.stop, size):
@@ -160,31 +162,20 @@ class Presentation:
         counts = torch.tensor(self.steps)
         return None if step <= int(counts.min()) else (counts >= step).to(self._share.device)
 
-    def _gathered(self, span: range) -> list[Any]:
+    def _gathered(self, span: range) -> tuple[Any, ...]:
         steps = slice(span.start, span.stop)
-        return [t[rows[steps]] for t, rows in zip(self._tables, self._indices, strict=True)]
+        return tuple(t[rows[steps]] for t, rows in zip(self._tables, self._indices, strict=True))
 
-    def _joined(self, parts: list[Any], span: range) -> Any:
+    def _joined(self, parts: tuple[Any, ...], span: range) -> Any:
+        seen = list(parts)
         if self._augment:
             for e, (batch, u) in enumerate(zip(parts, self._u, strict=True)):
                 drawn = u[span.start : span.stop].flatten(0, 1)
                 flat = self._augment(batch.x.flatten(0, 1), drawn)
-                parts[e] = batch.with_x(flat.view_as(batch.x))
-        if len(parts) == 1:
-            return changed(parts[0], lambda tensor: tensor.unsqueeze(1))
-        return joined(parts, _side_by_side)
-
-
-def _ahead(reader: Executor, make: Callable[[range], T], spans: Sequence[range]) -> Iterator[T]:
-    """What is made of each, in order: the next while one is used. Errors are raised here."""
-    waiting: Future[T] | None = None
-    for span in spans:
-        upcoming = reader.submit(make, span)
-        if waiting:
-            yield waiting.result()
-        waiting = upcoming
-    if waiting:
-        yield waiting.result()
+                seen[e] = batch.with_x(flat.view_as(batch.x))
+        if len(seen) == 1:
+            return changed(seen[0], lambda tensor: tensor.unsqueeze(1))
+        return joined(seen, _side_by_side)
 
 
 def _is_on_disk(table: Table) -> bool:
