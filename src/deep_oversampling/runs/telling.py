@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..embeddings import Embeddings
+from ..moments import moments_of
 from ..oversampling import oversample
 from ..report.story import Mistake, Moment, OverSampled, Story
 from ..samples import Samples
@@ -57,17 +59,22 @@ def _moments(seen: list[tuple[str, Tensor]]) -> tuple[Moment, ...]:
 
 def _over_sampled(task: Task, outcome: Outcome) -> list[OverSampled]:
     """Rows of 𝒵′ as the last round was given them."""
+    train, plan, y = task.train, task.plan, task.train.y.cpu()
+    kept = (plan.k > 0)[y].nonzero().flatten()
+    if not len(kept):
+        return []
     done = len(outcome.histories["dos"].rounds)
     t, v = outcome.witness.before_last(outcome.networks["dos"], done)
-    train, plan = task.train, task.plan
+    # who is whose neighbour does not depend on the other classes
+    known = Embeddings(kept, v.cpu(), moments_of(v.cpu(), y[kept], train.n))
     rng = streams(task.settings.seed)
-    z = oversample(train.to("cpu"), v.float().cpu(), plan, generator=rng("weights", t))
+    z = oversample(train.to("cpu"), known, plan, generator=rng("weights", t))
     counts = train.class_counts.cpu()
     rare = [j for j in counts.argsort(stable=True).tolist() if plan.k[j] > 0][:_CLASSES]
     first = torch.searchsorted(z.hood, torch.arange(len(z.kept)))  # each sample's first weights
     found = []
     for j in rare:
-        for hood in (train.y.cpu()[z.kept] == j).nonzero().flatten()[:_PER_CLASS].tolist():
+        for hood in (y[z.kept] == j).nonzero().flatten()[:_PER_CLASS].tolist():
             there = z.neighborhoods.mask[hood]
             i, *members = z.kept[z.neighborhoods.index[hood][there]].tolist()
             weights = z.w[first[hood]][there].tolist()

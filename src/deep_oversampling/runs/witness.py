@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..embeddings import embed_classes
 from ..network import Network, embed
 from .preparing import Task
 from .unfinished import Unfinished
@@ -34,7 +35,9 @@ class Witness:
     def _fits(self, name: str, v: Tensor) -> bool:
         """The report does without what cannot be of this training."""
         d = embed(self._task.network, self._task.train.x[:1]).shape[1]
-        shape = (len(self._task.train) if name == _LAST else len(self.rows), d)
+        task = self._task
+        over_sampled = int(task.train.class_counts.cpu()[task.plan.k > 0].sum())
+        shape = (over_sampled if name == _LAST else len(self.rows), d)
         return v.shape == shape and v.dtype == torch.float32 and bool(v.isfinite().all())
 
     def look(self, network: Network, done: int) -> None:
@@ -43,7 +46,10 @@ class Witness:
             some = self._task.validation.subset(self.rows)
             self._keep(_moment(done), embed(network, some.x))
         if done == 2 * self._task.rounds - 1:  # the next round is the last
-            self._keep(_LAST, embed(network, self._task.train.x))
+            self._keep(_LAST, self._over_sampled(network))
+
+    def _over_sampled(self, network: Network) -> Tensor:  # (s, d)
+        return embed_classes(network, self._task.train, self._task.plan.k > 0).v
 
     def _keep(self, name: str, v: Tensor) -> None:
         self._seen[name] = v.float().cpu()
@@ -62,12 +68,13 @@ class Witness:
     def before_last(self, network: Network, done: int) -> tuple[int, Tensor]:
         """The number of the last round among those of DOS, and the v that it started from.
 
-        Where training was stopped, of the round that would have come next.
+        Of the classes that have neighbours, in the order of the samples. Where training was
+        stopped, of the round that would have come next.
         """
         T = self._task.rounds
         if _LAST in self._seen and done == 2 * T:
             return T - 1, self._seen[_LAST]
-        return max(0, done - T), embed(network, self._task.train.x)
+        return max(0, done - T), self._over_sampled(network).float()
 
 
 def _moment(done: int) -> str:
