@@ -50,6 +50,25 @@ def test_a_batch_is_halved_until_it_fits(
     assert split.parts == 1  # who uses the network afterwards need not know
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU's memory can be limited")
+def test_a_gpu_that_runs_out_of_memory(caplog: pytest.LogCaptureFixture) -> None:
+    x = torch.randint(0, 256, (64, 3, 64, 64), generator=generator(), dtype=torch.uint8)
+    samples, options = Samples(x, torch.arange(64) % 4 % 3), {**OPTIONS, "device": "cuda"}
+    whole, split = lenet((3, 64, 64), 3, seed=0), lenet((3, 64, 64), 3, seed=0)
+    torch.cuda.reset_peak_memory_stats()
+    fit(whole, samples, **{**options, "batch_size": 64})
+    total = torch.cuda.get_device_properties(0).total_memory
+    used = torch.cuda.max_memory_allocated()
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(0.7 * used / total)
+    try:
+        fit(split, samples, **{**options, "batch_size": 64})
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert "out of memory with a batch of 64" in caplog.text
+    torch.testing.assert_close(weights(split), weights(whole), rtol=1e-2, atol=1e-3)
+
+
 def test_dropout_draws_for_the_gradient_what_it_drew_before() -> None:
     """Computed again, a part must see the same mask: else the gradient is of another function."""
     with isolated(generator()):

@@ -107,6 +107,19 @@ def test_stopped_between_steps_it_goes_on_bit_by_bit(case: str, times: int, tmp_
     assert told_again == history
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="on a GPU sums may be in any order")
+@pytest.mark.usefixtures("deterministic")
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("times", [3, 5, 8])
+def test_on_a_gpu_it_goes_on_bit_by_bit(case: str, times: int, tmp_path: Path) -> None:
+    expected = trained(case, device="cuda")
+    with pytest.raises(Stopped):
+        trained(case, device="cuda", checkpoint=StopsAt(tmp_path, times))
+    found = trained(case, device="cuda", checkpoint=tmp_path)
+    assert torch.equal(found[0], expected[0])
+    assert found[1] == expected[1]
+
+
 def test_stopped_again_and_again(tmp_path: Path) -> None:
     whole, history = trained("batch norm and dropout")
     for _ in range(40):
