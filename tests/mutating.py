@@ -26,6 +26,8 @@ TESTS = {
     "losses": ("losses", "objective"),
     "overloading": ("neighbors", "approximate"),
     "oversampling": ("oversampling", "own_loop", "objective"),
+    "embeddings": ("embeddings",),
+    "moments": ("embeddings", "oversampling"),
     "plan": ("plan",),
     "pull": ("pull", "objective"),
     "objectives": ("objective", "loss_inside_dos", "own_loop"),
