@@ -27,7 +27,7 @@ TESTS = {
     "overloading": ("neighbors", "approximate"),
     "oversampling": ("oversampling", "own_loop", "objective"),
     "embeddings": ("embeddings",),
-    "moments": ("embeddings", "oversampling"),
+    "moments": ("embeddings", "oversampling", "history"),
     "plan": ("plan",),
     "pull": ("pull", "objective"),
     "objectives": ("objective", "loss_inside_dos", "own_loop"),
