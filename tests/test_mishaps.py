@@ -17,12 +17,13 @@ from deep_oversampling import (
     InputError,
     Network,
     Plan,
+    Round,
     Stopped,
     TrainingError,
     fit,
     fit_many,
 )
-from deep_oversampling.mishaps import Examination, never_predicted, slow_down
+from deep_oversampling.mishaps import Examination, leapt, never_predicted, slow_down
 from toy import blobs, small, weights
 
 OPTIONS: dict[str, Any] = {"rounds": 2, "batch_size": 5, "device": "cpu", "seed": 3}
@@ -199,6 +200,15 @@ def test_embeddings_that_vanish() -> None:
             network.embedder[-2].weight *= shrunk
             network.embedder[-2].bias *= shrunk
         assert words in str(examine(network) or "")
+
+
+def test_a_loss_that_leaps() -> None:
+    history = History()
+    assert leapt(1e6, history) is None  # nothing to compare it with
+    for last, found, leaps in ((0.01, 99.0, False), (0.01, 101.0, True), (50.0, 4e3, False)):
+        history.rounds.append(Round("single", 60, last, 0.0, 0.1))
+        assert bool(leapt(found, history)) == leaps
+    assert "must not leap, found a mean of 1e+04 after 50" in str(leapt(1e4, history))
 
 
 def test_batch_norm_has_no_scale_before_its_averages_have_settled() -> None:

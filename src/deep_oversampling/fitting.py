@@ -74,7 +74,7 @@ def fit(
     without a seed does no harm, and a line in the log says that its weights are not used.
 
     A round is lost where a loss, a weight or an embedding is no number any more, or embeddings
-    have collapsed or exploded. With ``recover`` that is written into ``history.mishaps`` and tried
+    have collapsed, exploded or vanished. With ``recover`` that is written into ``history.mishaps`` and tried
     once more; lost again, or without, it is a `TrainingError`, and the network has the weights
     from before that round.
 

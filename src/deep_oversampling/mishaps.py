@@ -16,7 +16,7 @@ from .history import History, Mishap
 from .network import Network
 from .views import View
 
-__all__ = ["Examination", "never_predicted", "slow_down", "slowed_before"]
+__all__ = ["Examination", "leapt", "never_predicted", "slow_down", "slowed_before"]
 
 _RATE = 0.1  # of the learning rate, the second time
 _ROWS, _FEWEST = 256, 16  # samples that are looked at, and where they are very large
@@ -25,6 +25,7 @@ _NAMED = 5  # classes
 _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
 _COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
 _EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
+_LEAP = 100  # times the loss of the round before, or 1 if that was less
 _VANISHED = 1 / 30  # of that length: ReLUs that are dead, so that the next rounds teach f nothing
 
 
@@ -85,6 +86,17 @@ class Examination:
         length = float(v.square().sum(1).mean())
         variance = float(v.var(0, correction=0).sum())
         return math.sqrt(length), variance / length if length else 0.0
+
+
+def leapt(loss: float, history: History) -> TrainingError | None:
+    """Why the mean ℓ_g of a round is none to go on from, if it is not."""
+    last = history.rounds[-1].classifier_loss if history.rounds else loss
+    if loss <= _LEAP * max(1.0, last):
+        return None
+    return TrainingError(
+        f"the loss must not leap, found a mean of {loss:.3g} after {last:.3g} in the round before; "
+        "lower the learning rate, the pull λ or its limit"
+    )
 
 
 def slow_down(

@@ -23,7 +23,7 @@ from .augmentation import Augmentation
 from .engine import Engine
 from .errors import TrainingError
 from .history import History, Round, Spread
-from .mishaps import Examination, slow_down, slowed_before
+from .mishaps import Examination, leapt, slow_down, slowed_before
 from .network import Network
 from .objectives import Objective
 from .peers import Peers
@@ -190,9 +190,10 @@ def _present(
         since=since,
         between=between,
     )
-    for e, member in enumerate(members):
-        if member.examine and not isinstance(outcomes[e], TrainingError):
-            outcomes[e] = member.examine(member.network) or outcomes[e]
+    for e, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
+        if member.examine and not isinstance(outcome, TrainingError):
+            error = member.examine(member.network) or leapt(outcome[0], member.history)
+            outcomes[e] = error or outcome
     return trainer.peers.from_first(lambda: outcomes)  # all must go on, or none
 
 
