@@ -17,12 +17,12 @@ from deep_oversampling import (
     InputError,
     Network,
     Plan,
-    Round,
     Stopped,
     TrainingError,
     fit,
     fit_many,
 )
+from deep_oversampling.history import Round
 from deep_oversampling.mishaps import Examination, leapt, never_predicted, slow_down
 from toy import blobs, small, weights
 

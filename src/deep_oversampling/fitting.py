@@ -73,10 +73,10 @@ def fit(
     the weights of the checkpoint, whatever weights the network has: a network that is made anew
     without a seed does no harm, and a line in the log says that its weights are not used.
 
-    A round is lost where a loss, a weight or an embedding is no number any more, or embeddings
-    have collapsed, exploded or vanished. With ``recover`` that is written into ``history.mishaps`` and tried
-    once more; lost again, or without, it is a `TrainingError`, and the network has the weights
-    from before that round.
+    A round is lost where a loss, a weight or an embedding is no number any more, embeddings have
+    collapsed, exploded or vanished, or the loss leaps. With ``recover`` that is written into
+    ``history.mishaps`` and tried once more; lost again, or without, it is a `TrainingError`, and
+    the network has the weights from before that round.
 
     With ``peers``, every process makes the same call and ends with the same weights as one process
     would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first
