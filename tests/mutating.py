@@ -25,7 +25,7 @@ SECONDS = 300  # for the tests of one mutant: one that hangs is noticed too, and
 TESTS = {
     "losses": ("losses", "objective"),
     "overloading": ("neighbors", "approximate"),
-    "oversampling": ("oversampling", "own_loop", "objective"),
+    "oversampling": ("oversampling", "own_loop", "objective", "embeddings"),
     "embeddings": ("embeddings",),
     "moments": ("embeddings", "oversampling", "history"),
     "plan": ("plan",),

@@ -1,10 +1,5 @@
 """Embeddings that training reads, and sums over all: what is not kept is not missed."""
 
-import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +9,6 @@ from torch import Tensor, nn
 from deep_oversampling import (
     InputError,
     Network,
-    Peers,
     Plan,
     Samples,
     TrainingError,
@@ -26,6 +20,7 @@ from deep_oversampling import embeddings as room
 from deep_oversampling.embeddings import Embeddings, embed_classes
 from deep_oversampling.history import spread
 from deep_oversampling.moments import Moments, moments_of, total_variance
+from peers_in_threads import shared
 from strategies import Problem, problems
 from toy import blobs, generator, small
 
@@ -85,25 +80,6 @@ def test_embeddings_at_hand_are_kept_alike() -> None:
     assert one.spread == other.spread
 
 
-class InThreads(Peers):
-    """One of several threads that share the samples."""
-
-    def __init__(self, rank: int, said: list[Tensor], barrier: threading.Barrier) -> None:
-        self.rank, self.size, self._said, self._barrier = rank, len(said), said, barrier
-
-    def parts(self, count: int) -> list[slice]:
-        bounds = [count * i // self.size for i in range(self.size + 1)]
-        return [slice(a, b) for a, b in pairwise(bounds)]
-
-    def collected(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
-        self._said[self.rank] = own
-        self._barrier.wait(20)
-        assert [len(each) for each in self._said] == list(sizes)
-        found = torch.cat(self._said)
-        self._barrier.wait(20)
-        return found
-
-
 @pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("many", [2, 3])
 def test_embeddings_that_are_shared_are_those_of_one(
@@ -111,16 +87,12 @@ def test_embeddings_that_are_shared_are_those_of_one(
 ) -> None:
     in_small_chunks(monkeypatch)
     samples, alone = blobs(), embed_classes(small(), blobs(), WANTED)
-    said, barrier = [torch.empty(0)] * many, threading.Barrier(many)
-    with ThreadPoolExecutor(many) as pool:
-        peers = [InThreads(rank, said, barrier) for rank in range(many)]
-        each = pool.map(lambda one: embed_classes(small(), samples, WANTED, peers=one), peers)
-        for found in each:
-            torch.testing.assert_close(found.v, alone.v)
-            assert torch.equal(found.rows, alone.rows)
-            torch.testing.assert_close(found.variance, alone.variance)
-            assert found.spread.between == pytest.approx(alone.spread.between)
-            assert found.spread.within == pytest.approx(alone.spread.within)
+    for found in shared(many, lambda one: embed_classes(small(), samples, WANTED, peers=one)):
+        torch.testing.assert_close(found.v, alone.v)
+        assert torch.equal(found.rows, alone.rows)
+        torch.testing.assert_close(found.variance, alone.variance)
+        assert found.spread.between == pytest.approx(alone.spread.between)
+        assert found.spread.within == pytest.approx(alone.spread.within)
 
 
 def test_mode_is_as_it_was_and_gradients_are_not_kept() -> None:

@@ -11,6 +11,7 @@ import paper_loops as paper
 from deep_oversampling import InputError, Samples
 from deep_oversampling.nearest import padded
 from deep_oversampling.overloading import Neighborhoods, _batches, _Span, in_class_neighbors
+from peers_in_threads import shared
 from strategies import Problem, problems
 from toy import blobs, generator
 
@@ -184,3 +185,15 @@ def test_classes_are_searched_together_as_far_as_they_fit(limit: int) -> None:
         if after:  # the next one would have been too many, or too small
             full = 4 * (len(batch) + 1) * most**2 > limit
             assert full or 2 * after[0].size < most
+
+
+@pytest.mark.parametrize("many", [2, 3, 40])
+@pytest.mark.parametrize("k", [[0, 2, 3], [5, 0, 0], [3, 3, 3]])
+def test_a_search_that_is_shared_finds_the_same(many: int, k: list[int]) -> None:
+    """More who ask than a class has samples as well."""
+    v, y = _of(blobs())
+    alone = search(v, y, k)
+    found = shared(many, lambda one: in_class_neighbors(v, y, torch.tensor(k), peers=one))
+    for one in found:
+        assert torch.equal(one.index, alone.index)
+        assert torch.equal(one.mask, alone.mask)
