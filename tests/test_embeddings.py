@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from deep_oversampling import (
     InputError,
     Network,
+    Peers,
     Plan,
     Samples,
     TrainingError,
@@ -87,7 +88,12 @@ def test_embeddings_that_are_shared_are_those_of_one(
 ) -> None:
     in_small_chunks(monkeypatch)
     samples, alone = blobs(), embed_classes(small(), blobs(), WANTED)
-    for found in shared(many, lambda one: embed_classes(small(), samples, WANTED, peers=one)):
+    networks = [small() for _ in range(many)]  # here: draws of threads would mingle
+
+    def work(one: Peers) -> Embeddings:
+        return embed_classes(networks[one.rank], samples, WANTED, peers=one)
+
+    for found in shared(many, work):
         torch.testing.assert_close(found.v, alone.v)
         assert torch.equal(found.rows, alone.rows)
         torch.testing.assert_close(found.variance, alone.variance)

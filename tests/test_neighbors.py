@@ -188,7 +188,7 @@ def test_classes_are_searched_together_as_far_as_they_fit(limit: int) -> None:
 
 
 @pytest.mark.parametrize("many", [2, 3, 40])
-@pytest.mark.parametrize("k", [[0, 2, 3], [5, 0, 0], [3, 3, 3]])
+@pytest.mark.parametrize("k", [[0, 2, 3], [5, 0, 0], [3, 3, 3], [1, 0, 1]])
 def test_a_search_that_is_shared_finds_the_same(many: int, k: list[int]) -> None:
     """More who ask than a class has samples as well."""
     v, y = _of(blobs())
