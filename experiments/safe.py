@@ -1,6 +1,6 @@
 """Is what `fit` does by default ever worse than plain training? The written set of cases.
 
-    PYTHONPATH=examples python experiments/safe.py OUT.jsonl [--cases 'digits, lenet*'] [--seeds 10] [--processes 2]
+    PYTHONPATH=examples python experiments/safe.py OUT.jsonl [--cases 'digits, lenet*'] [--seeds 10]
 
 Each case is a network, data, an imbalance, with augmentation or without; what is compared are two
 calls of `fit` that differ in the plan alone: none given, and no over-sampling. Both make the same
