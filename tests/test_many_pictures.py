@@ -80,7 +80,8 @@ embedder = torch.nn.Sequential(
     torch.nn.Flatten(),
 )
 network = Network(embedder, torch.nn.Linear(64, 2))
-options = {"optimizer": lambda p: torch.optim.SGD(p, lr=1e-6), "device": "cpu"}  # of bytes as they are
+# a small rate: the network is given bytes as they are
+options = {"optimizer": lambda p: torch.optim.SGD(p, lr=1e-6), "device": "cpu"}
 fit(network, splits.train, rounds=1, batch_size=3, **options)
 print(len(splits.train), len(predict(network, splits.validation.x)))
 """
