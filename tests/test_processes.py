@@ -67,6 +67,7 @@ def goes_on_to(whole: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-C", "SIGTERM"]
 )
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 def test_a_signal_to_all_processes_is_one_line_and_the_command_goes_on(
     number: signal.Signals, code: int, alone: list[dict[str, Any]]
 ) -> None:

@@ -67,6 +67,7 @@ def begun(address: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-C", "SIGTERM"]
 )
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 def test_a_stopped_run_goes_on(
     cluster: Any, alone: list[dict[str, Any]], number: signal.Signals, code: int
 ) -> None:
