@@ -1,6 +1,5 @@
 """A folder as practitioners have it: ten thousand JPEGs, or more than fits into memory."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from PIL import Image
 from deep_oversampling import DOSClassifier, Normalize, Plan, fit, lenet, measure, predict
 from deep_oversampling.data import load
 from deep_oversampling.views import View
+from limited_memory import printed_by
 
 COUNTS = {"common": 7000, "often": 2500, "rare": 450, "hardly": 50}
 
@@ -102,17 +102,4 @@ def test_pictures_larger_than_memory_are_decoded_split_and_trained_on(tmp_path: 
     arguments = [tmp_path / "set", tmp_path / "cache", limit, size]
     # asked for by size: without it pictures as large as these would become 224 × 224
     program = PROGRAM.replace("cache=sys.argv[2])", f"cache=sys.argv[2], size={side})")
-    result = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            "OMP_NUM_THREADS": "1",
-            # what is freed goes back at once: the program's needs are tested, not malloc's habits
-            "MALLOC_ARENA_MAX": "1",
-            "MALLOC_MMAP_THRESHOLD_": "1048576",
-        },
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "240 60\n"
+    assert printed_by(program, *arguments) == "240 60\n"

@@ -126,4 +126,3 @@ def test_what_differs_and_what_fails_is_told_once() -> None:
     first = launched("0", "0", "damage")
     assert first.stderr.count("dos: there must be data on this machine") == 1
     assert not Path("r/run.json").exists()
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -141,8 +141,7 @@ def _read(view: View) -> Tensor:  # without its change
         torch.index_select(view.stored, 0, rows, out=part)
 
     with ThreadPoolExecutor(_READERS) as readers:
-        for _ in readers.map(read, x.split(size), view.rows.split(size)):
-            pass  # an error in a thread is raised here
+        list(readers.map(read, x.split(size), view.rows.split(size)))  # raises what they raise
     return x
 
 
