@@ -1,4 +1,4 @@
-"""Forms of DOS for a modern network, and the methods that they are added to (`modern.py`).
+"""Forms of DOS for a modern network (`modern.py`), each added to a partner (`partners.py`).
 
 A form is a generator of stages, as Algorithm 1 is. It begins with a network that its partner has
 trained from the start, up to the first fall of the learning rate, or to the end; forms that begin
@@ -14,94 +14,24 @@ from functools import partial
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch import Tensor
 
+from comparing import Comparing, comparing
 from deep_oversampling import InputError, Network, Plan, Samples, embed
 from deep_oversampling.algorithm import deep_over_sampling
-from deep_oversampling.augmentation import Augmentation
 from deep_oversampling.losses import Loss, entropy
 from deep_oversampling.objectives import Objective
-from deep_oversampling.rivals import effective_number, ldam, logit_adjusted, weighted
+from deep_oversampling.rivals import effective_number, weighted
 from deep_oversampling.rivals.ldam import with_cosine_head
-from deep_oversampling.rivals.method import Contest, evenly, with_loss
-from deep_oversampling.rivals.mixup import mixup
+from deep_oversampling.rivals.method import evenly, with_loss
 from deep_oversampling.rivals.retraining import head_stages, start_head_anew
-from deep_oversampling.rivals.tables import Mixed, Redrawn, class_balanced
-from deep_oversampling.seeding import Streams
+from deep_oversampling.rivals.tables import Redrawn, class_balanced
 from deep_oversampling.stages import Stage
+from pairing import PairTable, mixing_inside
+from partners import PARTNERS, Partner, Task
 from remembering import PointTable, RecallTable, Remembering, balanced_points, neighbours, recalling
 
 Begin = Literal["start", "late", "end"]
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a form is given."""
-
-    samples: Samples
-    rounds: int  # of this part of the training
-    rng: Streams
-    augment: Augmentation
-    late_from: int = 0  # the round before which the learning rate falls
-
-    @property
-    def counts(self) -> Tensor:  # (n,)
-        return self.samples.class_counts
-
-    @property
-    def contest(self) -> Contest:
-        """The same for rivals; a round presents the m samples, or as many draws."""
-        plan = Plan.plain(self.samples.n)
-        return Contest(self.samples, plan, self.rounds, 0, self.rng, self.rounds)
-
-
-@dataclass(frozen=True)
-class Partner:
-    """What trains a network without DOS, and goes on beside it."""
-
-    make_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # of class counts
-    point_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # where classes are alike
-    prepare: Callable[[Network], Network] = lambda network: network
-    reweights: bool = False  # from the first fall of the learning rate on
-    mixes: bool = False
-
-    def weights(self, task: Task, late: bool) -> Tensor | None:  # (n,)
-        return effective_number(task.counts) if self.reweights and late else None
-
-    def stages(self, task: Task, *, late: bool) -> Iterator[Stage]:
-        loss, weights = self.make_loss(task.counts), self.weights(task, late)
-        objective = with_loss(loss) if weights is None else weighted(weights, loss)
-        for t in range(task.rounds):
-            if self.mixes:
-                mixed = Mixed.drawn(task.samples, task.rng("mix", t))
-                yield Stage("mixed", mixed, mixup(loss))
-            else:
-                yield Stage("single", task.samples, objective)
-
-
-class _UnitLength(nn.Module):
-    def forward(self, v: Tensor) -> Tensor:
-        return normalize(v, dim=1)
-
-
-def with_unit_embeddings(network: Network, scale: float = 16.0) -> Network:
-    """f ends on the unit sphere, g is a cosine classifier."""
-    network = with_cosine_head(network, scale)
-    f = nn.Sequential(network.embedder, _UnitLength())
-    return Network(f, network.classifier, network.normalize)
-
-
-PARTNERS = {
-    "ce": Partner(),
-    "la": Partner(logit_adjusted),
-    "ldam": Partner(ldam, ldam, with_cosine_head, reweights=True),
-    "ce-unit": Partner(prepare=with_unit_embeddings),
-    "la-unit": Partner(logit_adjusted, prepare=with_unit_embeddings),
-    "mixup": Partner(mixes=True),
-    "mixup-la": Partner(logit_adjusted, mixes=True),
-}
-
 Stages = Callable[[Network, Task, Partner], Iterator[Stage]]
 
 
@@ -247,6 +177,66 @@ def recalled(
         yield Stage("multi", table, partial(chosen, weights=weights))
 
 
+def compared(
+    network: Network,
+    task: Task,
+    partner: Partner,
+    *,
+    k: int = 5,
+    pull: float = 0.3,
+    temperature: float = 0.1,
+    borrow: float = 0.0,
+) -> Iterator[Stage]:
+    """ℓ_f compares hulls; what is compared comes from a live memory."""
+    assert isinstance(network, Comparing)
+    samples, counts = task.samples, task.counts.cpu()
+    everyone = torch.ones(samples.n, dtype=torch.bool)
+    for t in range(task.rounds):
+        draw = partial(task.rng, t)
+        table = RecallTable.drawn(
+            samples, network.memory, draw, k=k, pulled=everyone, balanced=False, borrow=borrow
+        )
+        objective = partial(
+            comparing,
+            loss=partner.make_loss(counts),
+            weights=partner.weights(task, late=t >= task.late_from),
+            n=samples.n,
+            pull=pull if t else 0.0,  # in the first round the memory fills
+            temperature=temperature,
+        )
+        yield Stage("multi", table, objective)
+
+
+# (f) at an earlier layer
+
+
+def inside(
+    network: Network,
+    task: Task,
+    partner: Partner,
+    *,
+    layer: int = 8,  # of ResNet-32: 3, 8, 13 and 18 end its stem and its three widths
+    k: int = 5,  # 0: the whole class
+    mixed: float = 1.0,
+    rare: bool = False,  # the others stay as they are
+) -> Iterator[Stage]:
+    """In-class pairs, mixed inside f."""
+    samples, counts = task.samples, task.counts.cpu()
+    shares = torch.full((samples.n,), mixed)
+    if rare:
+        shares = shares * Plan.automatic(counts, 1).minority
+    for t in range(task.rounds):
+        hoods = neighbours(embed(network, samples.x), samples.y, samples.n, k) if k else None
+        table = PairTable.drawn(samples, hoods, partial(task.rng, t), mixed=shares)
+        objective = partial(
+            mixing_inside,
+            layer=layer,
+            loss=partner.make_loss(counts),
+            weights=partner.weights(task, late=t >= task.late_from),
+        )
+        yield Stage("pairs", table, objective, images_per_row=2)
+
+
 # (c) a second stage
 
 
@@ -307,7 +297,6 @@ def _forms() -> Iterator[Form]:
         yield late("cloud", k=0, borrow=2.0, cloud=True)
         yield late("cloud-hull", borrow=2.0, cloud=True)
         yield late("mixed", cloud=True)
-        yield _of_memory(partner, "start", "pull-start", pull=1.0, rare=False)
         yield end("tuned", pull=1.0, synthetic=1.0, to_f=0.01)
         for name, options in {
             "hull": {},
@@ -318,6 +307,9 @@ def _forms() -> Iterator[Form]:
         }.items():
             yield Form(f"{partner}+{name}", partner, "end", partial(hull, **options))
     for partner in ("ce", "la", "ldam"):
+        yield _of_memory(partner, "start", "pull-start", pull=1.0, rare=False)
+        yield Form(f"{partner}+compare", partner, "start", compared, Comparing)
+        yield Form(f"{partner}+inside", partner, "start", inside)
         yield Form(f"{partner}+paper", partner, "start", partial(paper, initial=0.5))
         yield Form(f"{partner}+paper-late", partner, "late", paper)
         yield Form(f"{partner}+paper-natural", partner, "late", partial(paper, levelled=False))

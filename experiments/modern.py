@@ -33,7 +33,8 @@ from deep_oversampling.rivals.recipes import rate_share
 from deep_oversampling.seeding import Streams, streams
 from deep_oversampling.stages import Member, Stage
 from deep_oversampling.turns import train_in_turns
-from forms import FORMS, PARTNERS, Begin, Form, Task
+from forms import FORMS, Begin, Form
+from partners import PARTNERS, Task
 from pull_rule import write_header
 
 T = TypeVar("T")

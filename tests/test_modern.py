@@ -12,9 +12,10 @@ import modern
 from contests import pictures
 from deep_oversampling import InputError
 from deep_oversampling.data import Splits
-from forms import FORMS, PARTNERS, Form
+from forms import FORMS, Form
 from modern import Search, Settings, chosen_forms, groups_of
 from modern_table import table as table_of
+from partners import PARTNERS
 
 # of ten epochs the last two are late: forms with a memory fill it in one and use it in the other
 TINY = Settings("exp:4", epochs=10, batch_size=16, model="C4-F6", learning_rate=0.02)

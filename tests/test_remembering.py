@@ -16,7 +16,8 @@ from deep_oversampling.objectives import multi_task, single_task
 from deep_oversampling.oversampling import MicroClusters
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, Stage, train_members, train_stages
-from forms import FORMS, PARTNERS, Task, recalled
+from forms import FORMS, recalled
+from partners import PARTNERS, Task
 from remembering import (
     RecallTable,
     Remembering,

@@ -1,0 +1,88 @@
+"""The methods that forms of DOS are added to (`forms.py`), and what all of them are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from deep_oversampling import Network, Plan, Samples
+from deep_oversampling.augmentation import Augmentation
+from deep_oversampling.losses import Loss, entropy
+from deep_oversampling.rivals import effective_number, ldam, logit_adjusted, weighted
+from deep_oversampling.rivals.ldam import with_cosine_head
+from deep_oversampling.rivals.method import Contest, with_loss
+from deep_oversampling.rivals.mixup import mixup
+from deep_oversampling.rivals.tables import Mixed
+from deep_oversampling.seeding import Streams
+from deep_oversampling.stages import Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a form is given."""
+
+    samples: Samples
+    rounds: int  # of this part of the training
+    rng: Streams
+    augment: Augmentation
+    late_from: int = 0  # the round before which the learning rate falls
+
+    @property
+    def counts(self) -> Tensor:  # (n,)
+        return self.samples.class_counts
+
+    @property
+    def contest(self) -> Contest:
+        """The same for rivals; a round presents the m samples, or as many draws."""
+        plan = Plan.plain(self.samples.n)
+        return Contest(self.samples, plan, self.rounds, 0, self.rng, self.rounds)
+
+
+@dataclass(frozen=True)
+class Partner:
+    """What trains a network without DOS, and goes on beside it."""
+
+    make_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # of class counts
+    point_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # where classes are alike
+    prepare: Callable[[Network], Network] = lambda network: network
+    reweights: bool = False  # from the first fall of the learning rate on
+    mixes: bool = False
+
+    def weights(self, task: Task, late: bool) -> Tensor | None:  # (n,)
+        return effective_number(task.counts) if self.reweights and late else None
+
+    def stages(self, task: Task, *, late: bool) -> Iterator[Stage]:
+        loss, weights = self.make_loss(task.counts), self.weights(task, late)
+        objective = with_loss(loss) if weights is None else weighted(weights, loss)
+        for t in range(task.rounds):
+            if self.mixes:
+                mixed = Mixed.drawn(task.samples, task.rng("mix", t))
+                yield Stage("mixed", mixed, mixup(loss))
+            else:
+                yield Stage("single", task.samples, objective)
+
+
+class _UnitLength(nn.Module):
+    def forward(self, v: Tensor) -> Tensor:
+        return normalize(v, dim=1)
+
+
+def with_unit_embeddings(network: Network, scale: float = 16.0) -> Network:
+    """f ends on the unit sphere, g is a cosine classifier."""
+    network = with_cosine_head(network, scale)
+    f = nn.Sequential(network.embedder, _UnitLength())
+    return Network(f, network.classifier, network.normalize)
+
+
+PARTNERS = {
+    "ce": Partner(),
+    "la": Partner(logit_adjusted),
+    "ldam": Partner(ldam, ldam, with_cosine_head, reweights=True),
+    "ce-unit": Partner(prepare=with_unit_embeddings),
+    "la-unit": Partner(logit_adjusted, prepare=with_unit_embeddings),
+    "mixup": Partner(mixes=True),
+    "mixup-la": Partner(logit_adjusted, mixes=True),
+}
