@@ -140,6 +140,7 @@ def recalled(
     borrow: float = 0.0,
     to_f: float = 1.0,
     cloud: bool = False,
+    rises: bool = False,  # what is borrowed grows from nothing, round by round
 ) -> Iterator[Stage]:
     """DOS from a memory of embeddings as training sees them, or (not live) as use sees them."""
     assert isinstance(network, Remembering)
@@ -168,7 +169,7 @@ def recalled(
             k=k,
             pulled=pulled,
             balanced=balanced,
-            borrow=borrow,
+            borrow=borrow * (t / task.rounds if rises else 1.0),
             own=cloud,
         )
         # in the first round the memory fills with what training sees
@@ -306,10 +307,13 @@ def _forms() -> Iterator[Form]:
             "hull-on": {"anew": False},
         }.items():
             yield Form(f"{partner}+{name}", partner, "end", partial(hull, **options))
-    for partner in ("ce", "la", "ldam"):
-        yield _of_memory(partner, "start", "pull-start", pull=1.0, rare=False)
+    for partner in ("ce", "la", "la-1.5", "la-2", "ldam"):
+        start = partial(_of_memory, partner, "start")
+        yield start("pull-start", pull=1.0, rare=False)
+        yield start("cloud-rising", k=0, borrow=1.0, cloud=True, rises=True)
         yield Form(f"{partner}+compare", partner, "start", compared, Comparing)
         yield Form(f"{partner}+inside", partner, "start", inside)
+    for partner in ("ce", "la", "ldam"):
         yield Form(f"{partner}+paper", partner, "start", partial(paper, initial=0.5))
         yield Form(f"{partner}+paper-late", partner, "late", paper)
         yield Form(f"{partner}+paper-natural", partner, "late", partial(paper, levelled=False))

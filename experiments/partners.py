@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -80,6 +81,8 @@ def with_unit_embeddings(network: Network, scale: float = 16.0) -> Network:
 PARTNERS = {
     "ce": Partner(),
     "la": Partner(logit_adjusted),
+    "la-1.5": Partner(partial(logit_adjusted, tau=1.5)),
+    "la-2": Partner(partial(logit_adjusted, tau=2.0)),
     "ldam": Partner(ldam, ldam, with_cosine_head, reweights=True),
     "ce-unit": Partner(prepare=with_unit_embeddings),
     "la-unit": Partner(logit_adjusted, prepare=with_unit_embeddings),
