@@ -5,8 +5,10 @@
 
 Each case is a network, data, an imbalance, with augmentation or without; what is compared are two
 calls of `fit` that differ in the plan alone: none given, and no over-sampling. Both make the same
-number of rounds. Judged by the mean F1 of all classes on samples that were held out, paired over
-seeds, each with a split of its own. What OUT has already is not run again. The cases called
+number of rounds. Beside them stand both with logit adjustment, which is no default. Judged by the
+mean F1 of all classes on samples that were held out, paired over seeds, each with a split of its
+own: where all classes are as frequent (the paper's way), and where they are as frequent as in
+training (most users' way). What OUT has already is not run again. The cases called
 pictures are CIFAR-10's, from the folder of its official files; their networks want a GPU.
 """
 
@@ -20,11 +22,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.stats import ttest_rel
-from torch import nn
+from sklearn.metrics import f1_score
+from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from deep_oversampling import (
@@ -35,7 +39,6 @@ from deep_oversampling import (
     Samples,
     fit,
     lenet,
-    measure,
     mlp,
     predict,
     resnet32,
@@ -43,7 +46,9 @@ from deep_oversampling import (
 from deep_oversampling.augmentation import Augmentation, CropAndFlip
 from deep_oversampling.data import load
 from deep_oversampling.data.imbalance import drop_from_classes
+from deep_oversampling.losses import entropy
 from deep_oversampling.residual import resnet18
+from deep_oversampling.rivals import logit_adjusted
 from deep_oversampling.seeding import isolated, streams
 from deep_oversampling.stages import sgd
 from pull_rule import write_header
@@ -52,6 +57,12 @@ from text import MeanOfWords, corpus
 
 REDUCED = {"balanced": 0.0, "mild": 0.5, "strong": 0.95}  # four classes lose that share
 Parts = tuple[Samples, Samples]  # to train, to judge
+KINDS = {  # whether over-sampled, whether logits are adjusted
+    "plain": (False, False),
+    "default": (True, False),
+    "plain, adjusted": (False, True),
+    "default, adjusted": (True, True),
+}
 
 
 @dataclass(frozen=True)
@@ -132,39 +143,53 @@ def _residual_cases(folder: Path) -> dict[str, Case]:
 
 
 def trial(job: tuple[str, int], cifar10: Path | None) -> dict[str, object]:
-    """Both trainings of a case; a training that is given up counts with the weights it left."""
+    """All trainings of a case; one that is given up counts with the weights it left."""
     name, seed = job
     torch.set_num_threads(1)
     case = cases(cifar10)[name]
     train, judged = case.parts(seed)
     line: dict[str, object] = {"case": name, "seed": seed}
-    for kind, plan in (("plain", Plan.plain(train.n)), ("default", None)):
+    for kind, (levelled, adjusted) in KINDS.items():
         with isolated(streams(seed)("network")):
             network = case.network()
         if train.x.ndim > 2:
             network.normalize = Normalize.of(train.x)
+        plan = None if levelled else Plan.plain(train.n)
+        loss = logit_adjusted(train.class_counts) if adjusted else entropy
         options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
         try:
-            fit(network, train, plan, seed=seed, **options)
+            fit(network, train, plan, loss=loss, seed=seed, **options)
         except DOSError as error:
             line[f"{kind} lost"] = str(error)
-        line[kind] = measure(predict(network, judged.x), judged.y).mean(range(judged.n))["f1"]
+        found = predict(network, judged.x).argmax(1).cpu()
+        even = torch.ones(train.n)
+        shares = {"even": even, "as trained": train.class_counts.cpu().float()}
+        line[kind] = {how: _f1(found, judged, share) for how, share in shares.items()}
     return line
 
 
-def table(lines: Iterable[dict[str, object]]) -> str:
-    """Mean F1 of each, the paired difference, and whether it is worse beyond noise."""
+def _f1(found: Tensor, judged: Samples, share: Tensor) -> float:  # (m,), (n,)
+    """Mean over the classes, as if they had these shares of what is judged."""
+    y, counts = judged.y.cpu(), judged.class_counts.cpu()
+    weight = (share / counts.clamp(min=1))[y]
+    options = {"average": "macro", "labels": range(judged.n), "zero_division": 0.0}
+    return float(f1_score(y, found, sample_weight=weight, **options))
+
+
+def table(lines: Iterable[dict[str, Any]], how: str) -> str:
+    """Mean F1 of each, and whether the default is worse than plain training beyond noise."""
     found = defaultdict(list)
     for line in lines:
         if "case" in line:
-            found[line["case"]].append((line["plain"], line["default"]))
-    rows = ["| case | plain | default | difference | p |", "|---|---|---|---|---|"]
-    for case, pairs in found.items():
-        plain, default = np.array(pairs, dtype=float).T
-        p = ttest_rel(default, plain).pvalue if len(pairs) > 1 else np.nan
+            found[line["case"]].append([line[kind][how] for kind in KINDS])
+    rows = [f"| {how} | {' | '.join(KINDS)} | default − plain | p |", "|---" * 7 + "|"]
+    for case, values in found.items():
+        plain, default, *_ = columns = np.array(values).T
+        p = ttest_rel(default, plain).pvalue if len(values) > 1 else np.nan
         gain = (default - plain).mean()
         told = f"**{gain:+.3f}**" if gain < 0 and p < 0.05 else f"{gain:+.3f}"
-        rows.append(f"| {case} | {plain.mean():.3f} | {default.mean():.3f} | {told} | {p:.3f} |")
+        means = " | ".join(f"{column.mean():.3f}" for column in columns)
+        rows.append(f"| {case} | {means} | {told} | {p:.3f} |")
     return "\n".join(rows)
 
 
@@ -182,7 +207,7 @@ def main() -> None:
     done = {(line.get("case"), line.get("seed")) for line in lines}
     known = cases(options.cifar10)
     names = [n for n in known if any(fnmatch.fnmatch(n, one) for one in options.cases)]
-    jobs = [(n, s) for n in names for s in range(options.seeds) if (n, s) not in done]
+    jobs = [(n, s) for s in range(options.seeds) for n in names if (n, s) not in done]
     if jobs:
         write_header(options.out, judged_on="held-out samples")
     with ProcessPoolExecutor(options.processes) as pool:
@@ -191,7 +216,8 @@ def main() -> None:
             with options.out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(line["case"], line["seed"], file=sys.stderr, flush=True)
-    print(table(lines))
+    for how in ("even", "as trained"):
+        print(table(lines, how), end="\n\n")
 
 
 if __name__ == "__main__":

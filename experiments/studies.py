@@ -121,6 +121,17 @@ def choices() -> list[Choice]:
                 (f"as they are, limit 1, from {lr}", False, 1.0),
             )
         ),
+        *(
+            Choice(
+                "R2 by size",
+                f"stored below {size}, cosine from {lr}",
+                lr=lr,
+                cosine=True,
+                change=partial(_by_size, size=size),
+            )
+            for lr in (0.01, 0.02, 0.03)
+            for size in (100, 1000)
+        ),
         Choice("even", "plain", "cnn", lr=0.02, cosine=True, even=True),
         *(
             Choice(
@@ -165,6 +176,11 @@ def _objective(objective: variants.Objective) -> Change:
 def _once(stages: Iterator[Stage], contest: Contest) -> Iterator[Stage]:
     r = contest.plan.r.to(contest.samples.y.device)
     return variants.with_objective(stages, variants.once(r))
+
+
+def _by_size(stages: Iterator[Stage], contest: Contest, size: int) -> Iterator[Stage]:
+    counts = contest.samples.class_counts
+    return variants.with_objective(stages, variants.for_g_alone(counts < size))
 
 
 def _at_last(stages: Iterator[Stage], contest: Contest, last: int, pull: float) -> Iterator[Stage]:

@@ -20,6 +20,7 @@ from deep_oversampling.seeding import Streams
 from deep_oversampling.stages import Stage
 
 __all__ = [
+    "for_g_alone",
     "forgetting",
     "once",
     "stale",
@@ -94,6 +95,11 @@ OWN_BY_RHO: Objective = partial(varied, own_by_rho=True)
 def once(r: Tensor) -> Objective:
     """f learns from a sample as if it were presented once, g from every presentation."""
     return partial(varied, share=1 / r)
+
+
+def for_g_alone(chosen: Tensor) -> Objective:  # (n,)
+    """Of chosen classes f learns from ℓ_f alone, as with a stored self; of the others as ever."""
+    return partial(varied, share=1 - chosen.float())
 
 
 @dataclass(frozen=True, eq=False)
