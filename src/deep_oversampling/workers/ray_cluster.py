@@ -49,6 +49,8 @@ class RayCluster:
         if self.address == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             options = {"include_dashboard": False}
+        else:  # how long Ray tries by itself, with a line of its own each second
+            os.environ.setdefault("RAY_gcs_server_port_wait_time_s", f"{_PATIENCE:.0f}")
         try:
             with _handlers_kept():
                 self._ray.init(
@@ -57,8 +59,10 @@ class RayCluster:
                     logging_level=logging.ERROR,
                     **options,
                 )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise _no_cluster(self.address, " ".join(str(error).split())) from None
+        except (ConnectionError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
+            if "AuthenticationError" in f"{error!r} {error.__cause__}":
+                raise _other_token(self.address) from None
+            raise _no_cluster(self.address, " ".join(str(error).split()).rstrip(".")) from None
 
     def run(self, order: Order) -> Iterator[Trial]:
         if not self._ray.is_initialized():  # the order before was given up
@@ -143,8 +147,15 @@ def _check_answers(address: str) -> None:
 def _no_cluster(address: str, found: str) -> InputError:
     return InputError(
         f"a Ray cluster with the versions of this machine must answer at {address}, found: "
-        f"{found}; start one with ray start --head, give this command its token if it asks for one "
-        "(RAY_AUTH_MODE), or begin one here with --ray local"
+        f"{found}; start one with ray start --head, or begin one here with --ray local"
+    )
+
+
+def _other_token(address: str) -> InputError:
+    return InputError(
+        f"the Ray cluster at {address} must be given its token, found none, or another one; copy "
+        "~/.ray/auth_token from its first machine, or name a copy of it in RAY_AUTH_TOKEN_PATH, "
+        "and set RAY_AUTH_MODE=token in the environment of this command"
     )
 
 
