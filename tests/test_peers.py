@@ -231,6 +231,17 @@ def first_fails(peers: Peers) -> Any:
     return peers.told, peers.from_first(lambda: peers.rank), made, peers.most(peers.rank)
 
 
+def in_a_group_of_others(peers: Peers) -> tuple[int, int, bool]:
+    """As in a worker of Ray Train, which makes the group itself, and ends it."""
+    with join_peers("cpu") as found:
+        fit(small(), blobs(), rounds=1, device="cpu", peers=found)
+    return found.rank, found.size, peers.most(1) == 1  # who made it can still use it
+
+
+def test_a_group_that_is_there_is_used_and_left_as_it_is() -> None:
+    assert on_processes(2, in_a_group_of_others) == [(0, 2, True), (1, 2, True)]
+
+
 def test_one_that_is_gone_is_told() -> None:
     assert on_processes(2, leaves_early) == ["PeerLost", "gone"]
 
