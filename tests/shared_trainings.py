@@ -45,9 +45,9 @@ def trained(peers: Peers, kind: str, device: str) -> tuple[Any, Any, list[str]]:
     elif kind == "many neighbours":
         options |= {"plan": Plan(k=torch.tensor([7, 7, 7]), r=torch.tensor([1, 2, 3]))}
         options |= {"optimizer": partial(Adam, lr=1e-3), "pull_limit": None}
-    elif kind == "few samples":  # more processes than classes, and than samples of a class
-        samples = blobs((40, 3, 1))
-        options |= {"plan": Plan(k=torch.tensor([0, 2, 0]), r=torch.tensor([1, 4, 9]))}
+    elif kind == "few samples":  # more processes than classes, samples of one, rows with neighbours
+        network, samples = normed(), blobs((40, 2, 1))
+        options |= {"plan": Plan(k=torch.tensor([0, 1, 0]), r=torch.tensor([1, 1, 2]))}
     elif kind == "stops early":
         options |= {"validation": blobs((5, 5, 3), seed=1), "stop": EarlyStopping(1)}
     history = fit(

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Self
 
 from ..errors import DOSError, InputError
@@ -49,10 +49,8 @@ class RayCluster:
         if self.address == "local":
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             options = {"include_dashboard": False}
-        else:  # how long Ray tries by itself, with a line of its own each second
-            os.environ.setdefault("RAY_gcs_server_port_wait_time_s", f"{_PATIENCE:.0f}")
         try:
-            with _handlers_kept():
+            with _handlers_kept(), nullcontext() if options else _soon_tired():
                 self._ray.init(
                     self.address,
                     log_to_driver=False,  # workers hand back what they have to say
@@ -157,6 +155,19 @@ def _other_token(address: str) -> InputError:
         "~/.ray/auth_token from its first machine, or name a copy of it in RAY_AUTH_TOKEN_PATH, "
         "and set RAY_AUTH_MODE=token in the environment of this command"
     )
+
+
+@contextmanager
+def _soon_tired() -> Iterator[None]:
+    """Ray would try for 20 seconds, with a line of its own for each."""
+    seconds = "RAY_gcs_server_port_wait_time_s"
+    with_limit = seconds in os.environ
+    os.environ.setdefault(seconds, f"{_PATIENCE:.0f}")
+    try:
+        yield
+    finally:
+        if not with_limit:
+            del os.environ[seconds]
 
 
 @contextmanager
