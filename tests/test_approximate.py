@@ -1,14 +1,16 @@
 """Approximate neighbours: asked for by size, nearly right, and never a sample of its own."""
 
 import sys
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from deep_oversampling import oversampling
+from deep_oversampling import overloading, oversampling
 from deep_oversampling.errors import InputError
 from deep_oversampling.overloading import in_class_neighbors
+from peers_in_threads import shared
 from toy import blobs, generator, small, train
 
 K = 10
@@ -94,3 +96,29 @@ def test_fit_says_above_which_size(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     train(small(), blobs(), rounds=2, approximate_above=1000)
     assert [options["approximate_above"] for options in seen] == [1000] * 2
+
+
+@with_faiss
+@pytest.mark.parametrize("many", [2, 3, 40])
+def test_one_large_class_is_shared_by_those_who_ask(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each finds the neighbours of some; and more who ask than the second class has samples."""
+    answered: list[int] = []
+    search = overloading.approximately_nearest
+
+    def counted(*some: Any) -> Tensor:
+        found = search(*some)
+        answered.append(len(found))
+        return found
+
+    y = torch.tensor([0, 1]).repeat_interleave(torch.tensor([600, 30]))
+    v, k = relu_blobs(630), torch.tensor([K, 3])
+    alone = in_class_neighbors(v, y, k, approximate_above=20)
+    monkeypatch.setattr(overloading, "approximately_nearest", counted)
+    for one in shared(
+        many, lambda one: in_class_neighbors(v, y, k, approximate_above=20, peers=one)
+    ):
+        assert torch.equal(one.index, alone.index)
+    assert sum(answered) == 630
+    assert max(answered) == -(-600 // many)

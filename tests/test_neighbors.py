@@ -162,7 +162,7 @@ def test_memory_is_a_megabyte_at_least() -> None:
 def test_a_class_as_large_as_the_limit_is_searched_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     samples, searched = blobs(), []
 
-    def found(v: Tensor, rows: Tensor, k: int) -> Tensor:
+    def found(v: Tensor, rows: Tensor, k: int, asked: slice) -> Tensor:
         searched.append(len(rows))
         return torch.zeros(len(rows), k, dtype=torch.long)
 

@@ -1,91 +1,38 @@
 """A training on several processes: the same as on one, whoever has which rows."""
 
+import platform
+import resource
+import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch.optim import Adam
 
 from deep_oversampling import (
     Checkpoints,
-    CropAndFlip,
-    EarlyStopping,
     Engine,
     InputError,
     Network,
     Peers,
-    Plan,
     Samples,
     Stopped,
     TrainingError,
     fit,
     join_peers,
 )
+from deep_oversampling import peers as peers_module
 from deep_oversampling.embeddings import embed_classes
 from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.training import Trainer
 from many_processes import on_processes
+from shared_trainings import COUNTS, KINDS, all_kinds, normed
 from toy import blobs, generator, small, weights
 
-COUNTS = (40, 23, 9)
 close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 same = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-10)
-
-
-def normed() -> Network:
-    """Batch norm in f and in g, which sees the neighbours too."""
-    torch.manual_seed(0)
-    f = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5))
-    return Network(f, nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3)))
-
-
-def images() -> Samples:
-    draw = generator()
-    flat = blobs(COUNTS)
-    return Samples((flat.x[:, :1, None, None] + torch.randn(72, 1, 6, 6, generator=draw)), flat.y)
-
-
-def convolutional() -> Network:
-    torch.manual_seed(0)
-    f = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten())
-    return Network(f, nn.Linear(48, 3))
-
-
-def trained(peers: Peers, kind: str = "plain") -> tuple[Any, Any, list[str]]:
-    """Weights and buffers, losses and what was reported."""
-    seen: list[str] = []
-    options: dict[str, Any] = {"rounds": 2, "batch_size": 13, "device": "cpu"}
-    network, samples = small(seed=peers.rank), blobs(COUNTS)  # the weights of the first count
-    if kind == "batch norm":
-        network = normed()
-    elif kind == "pictures":
-        network, samples = convolutional(), images()
-        options |= {"augment": CropAndFlip(1)}
-    elif kind == "many neighbours":
-        options |= {"plan": Plan(k=torch.tensor([7, 7, 7]), r=torch.tensor([1, 2, 3]))}
-        options |= {"optimizer": partial(Adam, lr=1e-3), "pull_limit": None}
-    elif kind == "stops early":
-        options |= {"validation": blobs((5, 5, 3), seed=1), "stop": EarlyStopping(1)}
-    history = fit(
-        network.double(),  # in which nothing is left of rounding, and equal means equal
-        samples,
-        on_round=lambda one: seen.append(one.task),
-        peers=peers,
-        **options,
-    )
-    losses = [(one.classifier_loss, one.embedding_loss) for one in history.rounds]
-    state = torch.cat([t.flatten().double() for t in network.state_dict().values()])
-    return state.numpy(), losses, seen
-
-
-KINDS = ["plain", "batch norm", "pictures", "many neighbours", "stops early"]
-
-
-def all_kinds(peers: Peers) -> list[tuple[Any, Any, list[str]]]:
-    return [trained(peers, kind) for kind in KINDS]
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -159,6 +106,24 @@ def test_parts_that_are_shared() -> None:
             assert variance == streamed[0][0][1] or len(v) == 0  # the same to the last digit
 
 
+def held_by_one(peers: Peers, size: int) -> tuple[Any, float]:
+    """What the second process alone has, and the memory that each needs for it, in sizes."""
+    own = torch.arange(size, dtype=torch.uint8) if peers.rank == 1 else torch.empty(0).byte()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = peers.collected(own, [0, size, 0, 0])
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return (len(found), int(found[-1])), most * 1024 / size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in Linux's way")
+def test_what_one_has_takes_no_room_for_what_the_others_have_not() -> None:
+    """As v does, where samples are sorted: the rare classes are all in one part."""
+    size = 2**25
+    for found, most in on_processes(4, held_by_one, size):
+        assert found == (size, 255)
+        assert most < 2  # all_gather would take nine times the size
+
+
 def with_weights(peers: Peers) -> Any:
     """A weighted mean of a batch's rows, the last of which is not full."""
 
@@ -177,9 +142,9 @@ def refusals(peers: Peers, folder: str) -> list[Any]:
     said: list[Any] = []
     other, seed = blobs(COUNTS, seed=peers.rank), peers.rank
 
-    def refused(network: Network, samples: Samples, **options: Any) -> None:
+    def refused(network: Network, samples: Samples, place: str = "cpu", **options: Any) -> None:
         with pytest.raises(InputError) as caught:
-            fit(network, samples, peers=peers, device="cpu", **options)
+            fit(network, samples, peers=peers, device=place, **options)
         said.append(str(caught.value))
 
     refused(small(), blobs(), seed=seed)
@@ -188,6 +153,10 @@ def refusals(peers: Peers, folder: str) -> list[Any]:
     refused(small(), blobs(), validation=blobs() if seed else None)
     refused(small(), blobs(), batch_size=1)
     refused(small(), blobs(), engine=Engine(compile=True))
+    refused(small(), blobs(), place="meta")
+    peers_module.platform = SimpleNamespace(python_version_tuple=lambda: ("3", str(seed)))
+    refused(small(), blobs())
+    peers_module.platform = platform
     said.append(with_weights(peers))
     return said
 
@@ -201,12 +170,15 @@ def test_what_differs_is_named_to_all(tmp_path: Path) -> None:
         assert "process 0: validation '" in said[3]
         assert "a batch_size of 1 for 2 processes" in said[4]
         assert "Engine(compile=True)" in said[5]
+        assert "found meta; use device='cpu'" in said[6]
+        assert "process 1 differs from process 0: Python '3.1' not '3.0';" in said[7]
         close(torch.tensor(weighted), torch.tensor(with_weights(Peers())))
     assert not list(tmp_path.iterdir())
 
 
 def going_on(peers: Peers, folder: str, stop_at: int | None) -> Any:
     """One process alone wants to stop, and not the one that writes."""
+    folder += f"-of-{peers.rank}" if peers.rank else ""  # where nothing is looked for, or written
     network, checkpoints, calls = small(), Checkpoints(folder, minutes=100), []
 
     def schedule(optimizer: torch.optim.Optimizer) -> Any:
@@ -234,8 +206,11 @@ def test_it_goes_on_with_another_number_of_processes(tmp_path: Path) -> None:
     for said in on_processes(2, going_on, folder, 13):
         assert "stopped after 1 rounds and " in said
     assert "stopped after 2 rounds and " in going_on(Peers(), folder, 9)
-    for one in on_processes(4, going_on, folder, None):
+    for said in on_processes(4, going_on, folder, 5):
+        assert "stopped after 3 rounds and " in said
+    for one in on_processes(2, going_on, folder, None):
         close(torch.tensor(one), torch.tensor(alone))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["alone", "shared"]
 
 
 def leaves_early(peers: Peers) -> str:
@@ -256,6 +231,17 @@ def first_fails(peers: Peers) -> Any:
     return peers.told, peers.from_first(lambda: peers.rank), made, peers.most(peers.rank)
 
 
+def in_a_group_of_others(peers: Peers) -> tuple[int, int, bool]:
+    """As in a worker of Ray Train, which makes the group itself, and ends it."""
+    with join_peers("cpu") as found:
+        fit(small(), blobs(), rounds=1, device="cpu", peers=found)
+    return found.rank, found.size, peers.most(1) == 1  # who made it can still use it
+
+
+def test_a_group_that_is_there_is_used_and_left_as_it_is() -> None:
+    assert on_processes(2, in_a_group_of_others) == [(0, 2, True), (1, 2, True)]
+
+
 def test_one_that_is_gone_is_told() -> None:
     assert on_processes(2, leaves_early) == ["PeerLost", "gone"]
 
@@ -273,3 +259,17 @@ def test_without_a_launcher_it_is_alone(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("WORLD_SIZE", "two")
     with pytest.raises(InputError, match="WORLD_SIZE in the environment must be a whole number"):
         join_peers()
+
+
+def test_each_process_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "5")
+    assert [peers_module._own_gpu("cuda", there) for there in (1, 4, 8)] == [0, 1, 5]
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert [peers_module._own_gpu("None", there) for there in (1, 4, 8)] == [0, 3, 3]
+    with pytest.raises(InputError, match="found 2 and process 4; start fewer"):
+        peers_module._own_gpu("cuda", 2)
+    with pytest.raises(InputError, match="must be cuda, found 'cuda:1'; leave the number out"):
+        peers_module._own_gpu("cuda:1", 8)
+    peers_module._check_apart(["a", "b", "c"])
+    with pytest.raises(InputError, match="processes 1 and 2 share one"):
+        peers_module._check_apart(["a", "b", "b"])

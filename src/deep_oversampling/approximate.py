@@ -21,7 +21,8 @@ def approximately_nearest(
     v: Tensor,  # (m, d)
     rows: Tensor,  # (m_j,)  the class
     k: int,
-) -> Tensor:  # (m_j, k)  rows of v
+    asked: slice = slice(None),  # of the class: for whom neighbours are wanted
+) -> Tensor:  # (asked, k)  rows of v
     """The nearest in the cells around every point; k-means makes √m_j cells (FAISS, IVF).
 
     Beside the result it takes a copy of the class in half precision, which is FAISS's own.
@@ -42,9 +43,10 @@ def approximately_nearest(
     index.train(points(everyone[::every]))
     for part in everyone.split(_BLOCK):
         index.add(points(part))
-    found = torch.empty(m, k, dtype=torch.long)
-    for part in everyone.split(_BLOCK):
-        found[part.cpu()] = _others(index, points(part), part.cpu(), k)
+    wanted = everyone[asked]
+    found = torch.empty(len(wanted), k, dtype=torch.long)
+    for part, answer in zip(wanted.split(_BLOCK), found.split(_BLOCK), strict=True):
+        answer.copy_(_others(index, points(part), part.cpu(), k))
     return rows[found.to(v.device)]
 
 

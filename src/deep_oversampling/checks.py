@@ -93,11 +93,20 @@ def check_augment(augment: Augmentation | None, samples: Samples) -> None:
 
 
 def check_shared(
-    peers: Peers, networks: Sequence[Network], batch_size: int, engine: Engine | None
+    peers: Peers,
+    networks: Sequence[Network],
+    batch_size: int,
+    engine: Engine | None,
+    device: torch.device,
 ) -> None:
     """What several processes can train together."""
     if peers.size == 1:
         return
+    if device.type not in ("cpu", "cuda"):
+        raise InputError(
+            "processes can train together on CPUs and on GPUs that NCCL knows, found "
+            f"{device.type}; use device='cpu'"
+        )
     if len(networks) > 1:
         raise InputError(
             f"processes that train together must train one network, found {len(networks)}; give "

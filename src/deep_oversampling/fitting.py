@@ -184,10 +184,10 @@ def fit_many(
             "one after the other, each with a folder of its own"
         )
     peers = peers or Peers()
-    check_shared(peers, networks, min(sizes), engine)
+    place, makers, presented = pick_device(device), [], set()
+    check_shared(peers, networks, min(sizes), engine, place)
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
-    place, makers, presented = pick_device(device), [], set()
     moved = {id(own): own.to(place) for own in all_samples}
     for e, network in enumerate(networks):
         own, plan = all_samples[e], all_plans[e]

@@ -67,10 +67,12 @@ def in_class_neighbors(
     own = torch.arange(len(v) + 1, device=v.device).unsqueeze(1)
     index = own.repeat(1, most + 1)  # one row more, for what is found for padding
     if approximate_above is not None:
-        large = sorted((one for one in spans if one.size > approximate_above), key=_by_size)
-        for span in large[peers.own]:
+        for span in [one for one in spans if one.size > approximate_above]:
+            # every process makes the cells; to look into them takes far longer, so that is shared
             rows = order[span.start : span.start + span.size]
-            index[rows, 1 : span.k + 1] = approximately_nearest(v, rows, span.k)
+            if len(own_rows := rows[peers.own]):
+                found = approximately_nearest(v, rows, span.k, peers.own)
+                index[own_rows, 1 : span.k + 1] = found
         spans = [one for one in spans if one.size <= approximate_above]
     scale = scale_of(v) if spans else 1.0
     for batch in _batches(spans, budget(v.device, memory, 1)):

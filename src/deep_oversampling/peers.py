@@ -121,7 +121,7 @@ def join_peers(device: torch.device | str | None = None) -> Peers:
         )
     gpus = str(device or "auto").startswith(("auto", "cuda")) and torch.cuda.is_available()
     if gpus:
-        _take_gpu(_number("LOCAL_RANK", os.environ["RANK"]), torch.cuda.device_count())
+        torch.cuda.set_device(_own_gpu(str(device), torch.cuda.device_count()))
     with _lost_is_told():
         found = dist.rendezvous("env://", timeout=_WAIT)  # type: ignore[attr-defined]
         store, rank, size = next(found)
@@ -130,16 +130,42 @@ def join_peers(device: torch.device | str | None = None) -> Peers:
         store = dist.PrefixStore(attempt, store)  # type: ignore[attr-defined]
         backend = "nccl" if gpus else "gloo"
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_WAIT)
-    return _Group(made=True)
+    group = _Group(made=True)
+    if gpus:
+        own = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
+        try:
+            _check_apart(group.said_by_all(str(own)))
+        except InputError:
+            dist.destroy_process_group()
+            raise
+    return group
 
 
-def _take_gpu(local: int, there: int) -> None:
-    if local >= there:
+def _own_gpu(device: str, there: int) -> int:
+    """Of those that this process can see, which may be its own one alone (SLURM does that)."""
+    if ":" in device:
+        raise InputError(
+            "each of several processes takes a GPU of its own, so the device must be cuda, found "
+            f"{device!r}; leave the number out"
+        )
+    local = _number("LOCAL_RANK", str(_number("RANK", "0") % there))
+    if there > 1 and local >= there:
         raise InputError(
             f"there must be a GPU for each process of a machine, found {there} and process "
             f"{local + 1}; start fewer, or train on the CPU (device='cpu')"
         )
-    torch.cuda.set_device(local)
+    return local if there > 1 else 0
+
+
+def _check_apart(gpus: Sequence[str]) -> None:  # of each process
+    """NCCL would fail, or wait for ever, where two processes have the same."""
+    for rank, gpu in enumerate(gpus):
+        if gpu in gpus[:rank]:
+            raise InputError(
+                "each of several processes must have a GPU of its own, found that processes "
+                f"{gpus.index(gpu)} and {rank} share one; start as many as there are GPUs, set "
+                "LOCAL_RANK, or train on the CPU (device='cpu')"
+            )
 
 
 class _Group(Peers):
@@ -175,12 +201,16 @@ class _Group(Peers):
     def collected(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
         if len(sizes) == 1 or not any(sizes):
             return own
-        sent = own.new_zeros(max(sizes), *own.shape[1:])  # all must send as many
-        sent[: len(own)] = own
-        parts = [torch.empty_like(sent) for _ in sizes]
+        found = own.new_empty(sum(sizes), *own.shape[1:])
+        # one after the other, in place: all_gather wants as many of each, and where one process has
+        # all the rare samples, as in sorted data, everybody would have to make room for R times v
         with _lost_is_told():
-            dist.all_gather(parts, sent, group=self._group_for(sent))
-        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+            for rank, part in enumerate(found.split(list(sizes))):
+                if rank == self.rank:
+                    part.copy_(own)
+                if len(part):
+                    dist.broadcast(part, src=rank, group=self._group_for(part))
+        return found
 
     def most(self, number: int) -> int:
         found = torch.tensor(number)
@@ -215,10 +245,14 @@ class _Group(Peers):
                 dist.broadcast(sent, src=0, group=self._group_for(sent))
                 tensor.copy_(sent.view(tensor.dtype).view_as(tensor))
 
-    def check_alike(self, told: dict[str, Any]) -> None:
+    def said_by_all(self, said: T) -> list[T]:
         everyone: list[Any] = [None] * self.size
         with _lost_is_told():
-            dist.all_gather_object(everyone, told | _versions(), group=self._words)
+            dist.all_gather_object(everyone, said, group=self._words)
+        return everyone
+
+    def check_alike(self, told: dict[str, Any]) -> None:
+        everyone = self.said_by_all(told | _versions())
         for rank, theirs in enumerate(everyone):
             other = [n for n in {**everyone[0], **theirs} if theirs.get(n) != everyone[0].get(n)]
             if other:

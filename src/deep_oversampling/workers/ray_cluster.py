@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Self
 
 from ..errors import DOSError, InputError
@@ -50,15 +50,17 @@ class RayCluster:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             options = {"include_dashboard": False}
         try:
-            with _handlers_kept():
+            with _handlers_kept(), nullcontext() if options else _soon_tired():
                 self._ray.init(
                     self.address,
                     log_to_driver=False,  # workers hand back what they have to say
                     logging_level=logging.ERROR,
                     **options,
                 )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise _no_cluster(self.address, " ".join(str(error).split())) from None
+        except (ConnectionError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
+            if "AuthenticationError" in f"{error!r} {error.__cause__}":
+                raise _other_token(self.address) from None
+            raise _no_cluster(self.address, " ".join(str(error).split()).rstrip(".")) from None
 
     def run(self, order: Order) -> Iterator[Trial]:
         if not self._ray.is_initialized():  # the order before was given up
@@ -143,9 +145,29 @@ def _check_answers(address: str) -> None:
 def _no_cluster(address: str, found: str) -> InputError:
     return InputError(
         f"a Ray cluster with the versions of this machine must answer at {address}, found: "
-        f"{found}; start one with ray start --head, give this command its token if it asks for one "
-        "(RAY_AUTH_MODE), or begin one here with --ray local"
+        f"{found}; start one with ray start --head, or begin one here with --ray local"
     )
+
+
+def _other_token(address: str) -> InputError:
+    return InputError(
+        f"the Ray cluster at {address} must be given its token, found none, or another one; copy "
+        "~/.ray/auth_token from its first machine, or name a copy of it in RAY_AUTH_TOKEN_PATH, "
+        "and set RAY_AUTH_MODE=token in the environment of this command"
+    )
+
+
+@contextmanager
+def _soon_tired() -> Iterator[None]:
+    """Ray would try for 20 seconds, with a line of its own for each."""
+    seconds = "RAY_gcs_server_port_wait_time_s"
+    with_limit = seconds in os.environ
+    os.environ.setdefault(seconds, f"{_PATIENCE:.0f}")
+    try:
+        yield
+    finally:
+        if not with_limit:
+            del os.environ[seconds]
 
 
 @contextmanager
