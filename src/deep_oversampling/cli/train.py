@@ -241,7 +241,12 @@ def _finish(
 
     with Live(task) as live, signals.asking(unfinished.stop):
         outcome = train_task(
-            task, live.on_round, unfinished=unfinished, on_found=live.on_found, peers=peers
+            task,
+            live.on_round,
+            unfinished=unfinished,
+            on_found=live.on_found,
+            on_steps=live.on_steps,
+            peers=peers,
         )
     return peers.from_first(lambda: _keep(task, outcome, unfinished, signals, live, held_out))
 
