@@ -77,6 +77,26 @@ def test_wrong_use_is_exit_code_2_without_a_traceback(arguments: list[str]) -> N
     assert "Usage" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--k", "many"], "k must be a whole number ≥ 0 or 'auto', found 'many'"),
+        (["--k", "-2"], "k must be 0 or more, found -2"),
+        (["--model", "alexnet"], "model must be auto or one of"),
+        (["--model", "lennet"], "found 'lennet'; did you mean lenet?"),
+        (["--pretrained"], "--pretrained is for models of timm, found 'auto'; choose timm:NAME"),
+        (["--learning-rate", "0"], "learning_rate must be above 0"),
+        (["--validation", "1.5"], "validation must be a share between 0 and 1"),
+    ],
+)
+def test_options_that_never_can_be_are_wrong_use(options: list[str], words: str) -> None:
+    """Told before the data is looked for."""
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, ["train", "nowhere", *options])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "nowhere" not in result.stderr
+
+
 def test_known_errors_are_one_line_and_exit_code_1(monkeypatch, capsys) -> None:
     def fail() -> None:
         raise InputError("x must be y, found z")

@@ -185,16 +185,11 @@ def test_a_file_in_the_place_of_the_folder(pictures: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--k", "many"], "k must be a whole number ≥ 0 or 'auto', found 'many'"),
-        (["--model", "alexnet"], "model must be auto or one of"),
-        (["--pretrained"], "--pretrained is for models of timm"),
         (["--weights", "none.safetensors"], "must be a safetensors file"),
-        (["--learning-rate", "0"], "learning_rate must be above 0"),
-        (["--validation", "1.5"], "share must lie between 0 and 1"),
-        (["--device", "warp"], "device must be one"),
+        (["--device", "warp"], "device must be one that this machine has (cpu"),
     ],
 )
-def test_options_that_cannot_be(pictures: Path, options: list[str], words: str) -> None:
+def test_options_that_cannot_be_here(pictures: Path, options: list[str], words: str) -> None:
     result = CliRunner().invoke(cli.app, ["train", str(pictures), *options])
     assert isinstance(result.exception, InputError), result.output
     assert words in str(result.exception)

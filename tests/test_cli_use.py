@@ -3,7 +3,11 @@
 import csv
 import io
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +133,8 @@ def test_predict_writes_embeddings_and_raw_probabilities(made: Path, tmp_path: P
     options = ("predict", made / "run", "a.png", "a.png", "--top", 3, "--json")
     calibrated = json.loads(invoke(*options, "--embeddings", "v.npy").stdout)
     assert np.load("v.npy").shape == (2, 120)
+    invoke(*options, "--embeddings", "v.npz", code=2)
+    assert not Path("v.npz").exists()
     raw = json.loads(invoke(*options, "--raw").stdout)
     p, q = (
         {c["class"]: c["probability"] for c in one["predictions"][0]["classes"]}
@@ -217,8 +223,18 @@ def test_an_incomplete_run(made: Path, tmp_path: Path) -> None:
     (folder / "run.json").write_text("{")
     assert "no JSON" in refused("info", folder)
     (folder / "run.json").unlink()
-    assert "run.json cannot be read" in refused("info", folder)
+    said = refused("info", folder)
+    assert "run.json cannot be read" in said
+    assert said.endswith(f"dos train --config {folder}/config.toml --out {folder}")
     assert "must be a folder" in refused("info", "nowhere")
+
+
+def test_the_folder_above_a_run_is_no_run(made: Path, tmp_path: Path) -> None:
+    damaged(made, tmp_path)
+    said = refused("info", tmp_path)
+    assert said.endswith(f"name a folder that dos train has filled, such as {tmp_path / 'copy'}")
+    (tmp_path / "empty").mkdir()
+    assert refused("info", "empty").endswith("name a folder that dos train has filled")
 
 
 def test_code_that_a_run_names_is_not_run_unasked(made: Path, tmp_path: Path) -> None:
@@ -249,3 +265,18 @@ def test_help_has_examples_and_completion_is_there() -> None:
     for command in ("train", "evaluate", "predict", "export"):
         assert f"dos {command} " in invoke(command, "--help").stdout
     assert "--install-completion" in invoke("--help").stdout
+
+
+def test_help_on_a_narrow_terminal_cuts_no_option() -> None:
+    """The columns are asked for when the command starts."""
+    narrow = subprocess.run(
+        [sys.executable, "-m", "deep_oversampling", "train", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "40"},
+    ).stdout
+    wide = CliRunner(env={"COLUMNS": "100"}).invoke(cli.app, ["train", "--help"]).stdout
+    names = set(re.findall("--[a-z-]+", wide))
+    assert {"--learning-rate", "--no-baseline"} <= names
+    assert names <= set(re.findall("--[a-z-]+", narrow))

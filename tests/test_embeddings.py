@@ -18,9 +18,10 @@ from deep_oversampling import (
     oversample,
 )
 from deep_oversampling import embeddings as room
+from deep_oversampling import moments as sums
 from deep_oversampling.embeddings import Embeddings, embed_classes
 from deep_oversampling.history import spread
-from deep_oversampling.moments import Moments, moments_of, total_variance
+from deep_oversampling.moments import Moments, Spread, moments_of, total_variance
 from peers_in_threads import shared
 from strategies import Problem, problems
 from toy import blobs, generator, small
@@ -53,6 +54,27 @@ def test_what_is_kept_is_what_embed_gives(
     torch.testing.assert_close(found.variance, total_variance(v))
     assert found.spread.within == pytest.approx(spread(v, samples.y, 3).within)
     assert found.spread.between == pytest.approx(spread(v, samples.y, 3).between)
+
+
+def test_blocks_wait_for_no_more_than_they_must(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many chunks there are, the memory of one block and one chunk is enough."""
+    monkeypatch.setattr(room, "_BLOCK", 30)
+    chunks = torch.arange(55.0).view(11, 5).split(2)  # of ten numbers, the last one of five
+    blocks = list(room._blocks(iter(chunks)))
+    assert [len(block) for block in blocks] == [6, 5]
+    assert torch.equal(torch.cat(blocks), torch.cat(chunks))
+
+
+def test_blocks_may_be_single_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = room.in_chunks
+    monkeypatch.setattr(room, "in_chunks", lambda *given: whole(*given, most=1))
+    monkeypatch.setattr(room, "_BLOCK", 1)
+    network, samples = small(), blobs()
+    v = embed(network, samples.x, batch_size=1)
+    found = embed_classes(network, samples, WANTED)
+    assert torch.equal(found.v, v[found.rows])
+    assert torch.equal(found.moments.origin, v[0].double())
+    torch.testing.assert_close(found.variance, total_variance(v))
 
 
 def test_variance_is_that_of_all_samples_to_the_last_digit() -> None:
@@ -150,6 +172,30 @@ def test_sums_of_parts_are_those_of_all(problem: Problem, parts: int, far: float
     assert joined.count.tolist() == problem.counts
     assert joined.spread().within == pytest.approx(whole.spread().within, abs=1e-9)
     assert joined.spread().between == pytest.approx(whole.spread().between, abs=1e-9)
+
+
+@pytest.mark.parametrize(("numbers", "rows"), [(10, [2, 2, 1]), (3, [1] * 5), (100, [5])])
+def test_sums_take_a_block_at_a_time(
+    numbers: int, rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vector at least, however long it is."""
+    monkeypatch.setattr(sums, "_BLOCK", numbers)
+    add, seen = Moments.add, []
+
+    def remember(self: Moments, v: Tensor, y: Tensor) -> None:
+        seen.append(len(v))
+        add(self, v, y)
+
+    monkeypatch.setattr(Moments, "add", remember)
+    v = torch.randn(5, 5, generator=generator())
+    exact = v.double().var(0, correction=0).sum()
+    torch.testing.assert_close(total_variance(v).double(), exact)
+    assert seen == rows
+
+
+def test_separation_is_between_over_within() -> None:
+    assert Spread(within=0.5, between=2.0).ratio == 4.0
+    assert Spread(within=0.0, between=2.0).ratio == float("inf")
 
 
 @pytest.mark.parametrize("value", [0.1, -7.7, 1e5])

@@ -139,6 +139,14 @@ def test_average_curve_by_hand() -> None:
     assert precision[recall > 0.5] == pytest.approx(0.5)
 
 
+def test_average_curve_starts_at_the_first_hit() -> None:
+    missed = curve(np.array([0.9, 0.8, 0.7]), np.array([False, True, True]))
+    assert missed[1].tolist() == pytest.approx([0, 1 / 2, 2 / 3])
+    recall, precision = average_curve([missed])
+    assert precision[recall <= 0.5] == pytest.approx(1 / 2)
+    assert precision[recall > 0.5] == pytest.approx(2 / 3)
+
+
 def test_class_without_validation_samples_has_no_curve() -> None:
     made = story(3, 60)
     found = curves(story(3, 60, labels=np.where(made.labels == 2, 0, made.labels)))

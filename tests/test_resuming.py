@@ -107,7 +107,7 @@ def test_stopped_between_steps_it_goes_on_bit_by_bit(case: str, times: int, tmp_
     assert told_again == history
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="on a GPU sums may be in any order")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.usefixtures("deterministic")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("times", [3, 5, 8])

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from deep_oversampling.data import load
+from deep_oversampling import __version__
+from deep_oversampling.data import fingerprint, load
 from deep_oversampling.report.story import Story
 from deep_oversampling.runs import Outcome, Settings, Task, prepare, train
+from deep_oversampling.runs.record import make_record
 from deep_oversampling.runs.telling import tell
 from picture_files import folder_of
 
@@ -22,7 +24,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Outcome, Story
     task = prepare(Settings(str(folder), rounds=3, device="cpu"), load(folder, cache=place / "c"))
     outcome = train(task)
     assert outcome is not None
-    return task, outcome, tell(task, outcome)
+    return task, outcome, tell(task, outcome, make_record(task, outcome, held_out=True))
 
 
 def test_counts_and_plan(told: tuple[Task, Outcome, Story]) -> None:
@@ -77,7 +79,21 @@ def test_mistakes_are_the_most_certain_of_rare_classes(
 
 
 def test_facts_name_the_settings(told: tuple[Task, Outcome, Story]) -> None:
-    _, _, story = told
+    task, _, story = told
     assert story.facts["model"] == "lenet"
     assert story.facts["status"] == "finished"
     assert "weights" not in story.facts
+    assert story.facts["rounds"] == "3 plain, then 3 of DOS; the baseline 6 plain ones"
+    assert f"deep-oversampling {__version__}, torch {torch.__version__}" in story.facts["versions"]
+    said = f"train {fingerprint(task.train)}, validation {fingerprint(task.validation)}"
+    assert story.facts["fingerprints"] == said
+
+
+def test_without_a_baseline_none_is_spoken_of(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "fruit", COUNTS, (12, 12, 3))
+    settings = Settings(str(folder), rounds=1, baseline=False, device="cpu")
+    task = prepare(settings, load(folder, cache=tmp_path / "c"))
+    outcome = train(task)
+    assert outcome is not None
+    story = tell(task, outcome, make_record(task, outcome, held_out=True))
+    assert story.facts["rounds"] == "1 plain, then 1 of DOS"

@@ -194,8 +194,9 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
             return torch.empty(0, device=device).device  # so that it is there is known, too
         except (RuntimeError, TypeError, AssertionError) as error:
             reason = str(error).partition("\n")[0]
+            there = ", ".join(dict.fromkeys(("cpu", str(pick_device()))))
             raise InputError(
-                f"device must be one that this machine has, found {device!r}: {reason}"
+                f"device must be one that this machine has ({there}), found {device!r}: {reason}"
             ) from None
     return torch.accelerator.current_accelerator() or torch.device("cpu")
 

@@ -32,10 +32,10 @@ from .peers import Peers
 from .samples import Samples
 from .snapshot_checks import Training, misfit
 from .snapshots import Snapshot, Unfit, pack, unpack
-from .training import Halfway
+from .training import Between, Halfway
 from .views import View
 
-__all__ = ["Checkpoints", "Keeping", "OnFound", "described", "digest_of"]
+__all__ = ["Checkpoints", "Keeping", "OnFound", "OnSteps", "described", "digest_of"]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _KEPT = 2  # files: if the last is torn, there is one before it
@@ -44,6 +44,8 @@ _ROWS = 200  # of the samples, that tell them from others
 
 # told what a training goes on from: its rounds, and the weights after the last whole one
 OnFound = Callable[[History, dict[str, Tensor]], None]
+# told now and then how far a round is: its number from 1 on, its steps so far, and all of them
+OnSteps = Callable[[int, int, int], None]
 
 
 class Checkpoints:
@@ -60,12 +62,13 @@ class Checkpoints:
         *,
         minutes: float = 10.0,
         on_found: OnFound | None = None,
+        on_steps: OnSteps | None = None,
     ) -> None:
         if not minutes > 0:
             raise InputError(f"minutes must be a positive number, found {minutes}")
         self.folder, self._seconds = Path(folder), 60 * minutes
         self._written, self._stopping = time.monotonic(), False
-        self._on_found = on_found
+        self._on_found, self.on_steps = on_found, on_steps
         self._settings: dict[str, Any] = {}
         self._begun = ""
         self._lock = Lock(self.folder / "lock", of=f"the checkpoint folder {self.folder}")
@@ -220,13 +223,15 @@ class Keeping:
         self.checkpoints.snapshot = None  # it has served
         return snapshot.halfway
 
-    def within(self, t: int) -> Callable[[Callable[[], Halfway]], None] | None:
+    def within(self, t: int) -> Between | None:
         """To be called between steps, with what tells how far they are."""
         checkpoints = self.checkpoints
         if checkpoints is None:
             return None
 
-        def between(halfway: Callable[[], Halfway]) -> None:
+        def between(halfway: Callable[[], Halfway], step: int, steps: int) -> None:
+            if checkpoints.on_steps:
+                checkpoints.on_steps(t + 1, step, steps)
             if checkpoints.due():
                 checkpoints.write(self._snapshot(t, halfway()))
 

@@ -30,7 +30,7 @@ from .peers import Peers
 from .presenting import Table
 from .resuming import Checkpoints, Keeping
 from .seeding import Streams
-from .training import Halfway, LastGood, Outcome, Trainer, finished
+from .training import Between, Halfway, LastGood, Outcome, Trainer, finished
 
 __all__ = ["Judge", "Member", "Stage", "in_parts", "sgd", "train_members", "train_stages"]
 
@@ -175,7 +175,7 @@ def _present(
     augment: Augmentation | None,
     most: int | None,
     since: Halfway | None,
-    between: Callable[[Callable[[], Halfway]], None] | None,
+    between: Between | None,
 ) -> Generator[None, None, list[Outcome]]:
     """Train a round, and look at what it made of the networks."""
     some = next(stage for stage in stages if stage)

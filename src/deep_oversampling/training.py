@@ -28,7 +28,7 @@ from .seeding import Sittings, random_states
 from .stacking import Stack
 from .trees import joined
 
-__all__ = ["Halfway", "LastGood", "Outcome", "Trainer", "finished", "weights_of"]
+__all__ = ["Between", "Halfway", "LastGood", "Outcome", "Trainer", "finished", "weights_of"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,10 @@ class Halfway:
     step: int  # taken
     losses: Tensor  # (step, E, 2)
     random: dict[str, Tensor]  # the state of torch's generators, which dropout draws from
+
+
+# given what tells how far a round is, its steps so far, and all of them
+Between = Callable[[Callable[[], Halfway], int, int], None]
 
 
 class Trainer:
@@ -96,7 +100,7 @@ class Trainer:
         images_per_row: int = 1,
         most: int | None = None,  # steps until it stops; default: a chunk
         since: Halfway | None = None,  # the round goes on from there
-        between: Callable[[Callable[[], Halfway]], None] | None = None,  # called now and then
+        between: Between | None = None,  # called now and then
     ) -> Generator[None, None, list[Outcome]]:
         """Present every row of the tables once; each member's means of ℓ_g and λℓ_f, or its end.
 
@@ -128,7 +132,8 @@ class Trainer:
                 with sittings.sit():
                     losses.append(self._run(objective, chunk))
                     if between:
-                        between(partial(_halfway, losses))
+                        done = sum(map(len, losses))
+                        between(partial(_halfway, losses), done, max(presentation.steps))
                 yield
         finally:
             self._stack.eval()

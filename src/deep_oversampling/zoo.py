@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from .network import Network
 from .residual import resnet18
 from .seeding import isolated, streams
 
-__all__ = ["MODELS", "choose_model", "is_own_code", "is_trusted", "make_network"]
+__all__ = ["MODELS", "check_model", "choose_model", "is_own_code", "is_trusted", "make_network"]
 
-MODELS = ("lenet", "mlp", "resnet18", "resnet32", "timm:NAME", "FILE.py:FACTORY")
+_OURS = ("lenet", "mlp", "resnet18", "resnet32")
+MODELS = (*_OURS, "timm:NAME", "FILE.py:FACTORY")
 _LARGE = 64  # pixels, from which on a LeNet sees too little at a time
 
 
@@ -46,6 +48,21 @@ def is_trusted(model: str) -> bool:
     return not is_own_code(model) and ":" not in model.removeprefix("timm:")
 
 
+def check_model(model: str, *, pretrained: bool = False) -> None:
+    """Refuse a name that no network can be made by; nothing is made, run or loaded for it."""
+    if pretrained and not model.startswith("timm:"):
+        raise InputError(
+            f"--pretrained is for models of timm, found {model!r}; choose timm:NAME, or load "
+            "weights from a file (--weights)"
+        )
+    if model not in _OURS and not model.startswith("timm:") and not is_own_code(model):
+        near = difflib.get_close_matches(model.lower(), _OURS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(
+            f"the model must be auto or one of {', '.join(MODELS)}, found {model!r}{hint}"
+        )
+
+
 def make_network(
     model: str,
     shape: tuple[int, ...],  # of a sample
@@ -56,16 +73,10 @@ def make_network(
     pretrained: bool = False,
 ) -> Network:
     """A new network for samples of ``shape`` and n classes; ``pretrained`` is for timm's."""
-    if pretrained and not model.startswith("timm:"):
-        raise InputError(
-            f"--pretrained is for models of timm, found {model!r}; choose timm:NAME, or load "
-            "weights from a file (--weights)"
-        )
+    check_model(model, pretrained=pretrained)
     if model == "mlp":
         return mlp(torch.Size(shape).numel(), n, normalize=normalize, seed=seed)
     own = is_own_code(model)
-    if model not in ("lenet", "resnet18", "resnet32") and not model.startswith("timm:") and not own:
-        raise InputError(f"the model must be auto or one of {', '.join(MODELS)}, found {model!r}")
     if not own and len(shape) != 3:
         raise InputError(
             f"{model} needs images, shape (c, h, w), found samples of {shape}; choose auto or mlp"

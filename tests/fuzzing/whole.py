@@ -360,7 +360,7 @@ def go_on_run(folder: Path, stop_after: int | None = None) -> None:
 
         outcome = train(task, on_round, unfinished=unfinished)
         if outcome is not None:
-            tell(task, outcome)
+            tell(task, outcome, make_record(task, outcome, held_out=True))
 
 
 @cache

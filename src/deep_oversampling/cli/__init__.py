@@ -18,7 +18,7 @@ from .compare import compare
 from .data import data
 from .demo import demo
 from .reproduce import reproduce
-from .showing import say, shown
+from .showing import columns, narrow, say, shown
 from .train import train
 from .use import evaluate, export, info, predict, report
 
@@ -30,6 +30,8 @@ app = typer.Typer(
     help="Deep Over-sampling: train any neural classifier on imbalanced data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None if narrow() else "rich",
+    context_settings={"terminal_width": columns()} if narrow() else {},  # else 50 at least
 )
 for command in (train, evaluate, predict, info, export, report):
     app.command()(command)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from typing import TextIO
 
 from rich.text import Text
 
-__all__ = ["cell", "no_formula", "say", "shown"]
+__all__ = ["cell", "columns", "narrow", "no_formula", "say", "shown"]
+
+_BOXES = 70  # columns that rich's boxes need: in fewer, names of options are cut off
 
 # control characters, among them the escape that colours and moves; ends of lines; turns of the
 # direction of writing, which let a name end with another one's extension
@@ -27,6 +30,16 @@ def shown(text: str) -> str:
 def say(text: str, file: TextIO | None = None) -> None:
     """A line, whatever names are in it."""
     print(shown(text), file=file or sys.stdout)
+
+
+def columns() -> int:
+    """Of the terminal."""
+    return shutil.get_terminal_size().columns
+
+
+def narrow() -> bool:
+    """Whether the terminal has too few columns for help in boxes."""
+    return columns() < _BOXES
 
 
 def no_formula(name: str) -> str:

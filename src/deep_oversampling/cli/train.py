@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DOSError, TrainingError
+from ..errors import DOSError, InputError, TrainingError
 from .data import Cache, DataDir
 from .showing import say
 from .signals import Signals
@@ -157,9 +157,21 @@ def _train(
         raise typer.BadParameter("name the data, or a file of options that does (--config)")
     if options["data"] not in NAMES and Path(options["data"]).exists():
         options["data"] = str(Path(options["data"]).absolute())  # from wherever it is made again
+    if not config:
+        _check_use(options)
     settings = Settings(**options)
     with joined(settings.device, out) as peers:
         return _train_with(peers, settings, out, overwrite, cache, signals)
+
+
+def _check_use(options: dict[str, Any]) -> None:
+    """Options that never can be are wrong use; data, or a file of options, may be at fault too."""
+    from ..runs import Settings
+
+    try:
+        Settings(**options | {"data": "any"})
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _train_with(
@@ -229,7 +241,12 @@ def _finish(
 
     with Live(task) as live, signals.asking(unfinished.stop):
         outcome = train_task(
-            task, live.on_round, unfinished=unfinished, on_found=live.on_found, peers=peers
+            task,
+            live.on_round,
+            unfinished=unfinished,
+            on_found=live.on_found,
+            on_steps=live.on_steps,
+            peers=peers,
         )
     return peers.from_first(lambda: _keep(task, outcome, unfinished, signals, live, held_out))
 
@@ -261,8 +278,9 @@ def _keep(
             _remove(unfinished)
             live.say("dos: stopped before the first round was done; nothing was kept")
         return signals.exit_code
-    save_run(folder, make_record(task, outcome, held_out=held_out), outcome.networks)
-    story = tell(task, outcome)
+    record = make_record(task, outcome, held_out=held_out)
+    save_run(folder, record, outcome.networks)
+    story = tell(task, outcome, record)
     save_story(story, folder)
     write_report(story, folder / REPORT)
     title = f"{task.splits.name}: {len(task.validation)} validation samples"

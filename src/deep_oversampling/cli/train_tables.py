@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from .showing import cell, say, shown
@@ -23,7 +23,7 @@ __all__ = ["Live", "number", "print_evaluation", "print_measures", "print_task"]
 TITLES = {"plain": "plain", "dos": "DOS"}
 _LISTED = 20  # classes
 _NAME = 40  # characters of a class in a line
-_WIDE = 80  # columns, for a bar beside the numbers
+_WIDE = 140  # columns, for a bar beside the numbers
 
 
 def print_task(task: Task) -> None:
@@ -117,7 +117,8 @@ class Live:
 
     def __init__(self, task: Task) -> None:
         m, T = len(task.train), task.rounds
-        self._rounds = 2 * T
+        self._rounds, self._samples, self._presented = 2 * T, m, task.presented
+        self._told = ""  # of the last round
         self._rows = {"dos": T * (m + task.presented)}
         if task.settings.baseline:
             self._rows["plain"] = 2 * T * m
@@ -126,7 +127,7 @@ class Live:
         bar = [BarColumn()] if self._console.width >= _WIDE else []
         self._progress = Progress(
             *bar,
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold")),
             console=self._console,
             transient=True,
             disable=not self._console.is_terminal,
@@ -148,23 +149,40 @@ class Live:
 
     def on_round(self, method: str, t: int, one: Round) -> None:
         self._done += one.presented
-        spent = time.perf_counter() - self._start
+        self._told = f"{TITLES[method]} {t}/{self._rounds}: {_in_words(one)}"
+        text = f"{self._told}; {self._left(self._done)} left"
         done = self._before + self._done
-        left = spent / self._done * max(0, sum(self._rows.values()) - done)
-        text = f"{TITLES[method]} {t}/{self._rounds}: ℓ_g {one.classifier_loss:.3f}"
-        if one.embedding_loss:
-            text += f", λℓ_f {one.embedding_loss:.3f}"
-        scores = one.validation or {}
-        f1 = [f"{group} F1 {number(values['f1'])}" for group, values in scores.items()]
-        text += "".join(f", {part}" for part in f1) + f"; {_duration(left)} left"
         self._progress.update(self._task, completed=done, description=text)
         if not self._console.is_terminal:
             self.say(text)
+
+    def on_steps(self, method: str, t: int, step: int, steps: int) -> None:
+        """How far round t is; only where the line can change, beside what the last one gave."""
+        multi = method == "dos" and 2 * t > self._rounds
+        done = self._done + (self._presented if multi else self._samples) * step / steps
+        text = f"{TITLES[method]} {t}/{self._rounds}, step {step}/{steps}; {self._left(done)} left"
+        text += f"\n{self._told}" if self._told else ""
+        self._progress.update(self._task, completed=self._before + done, description=text)
+
+    def _left(self, done: float) -> str:
+        """From what this process has done so far, in rows."""
+        spent = time.perf_counter() - self._start
+        rest = max(0.0, sum(self._rows.values()) - self._before - done)
+        return _duration(spent / done * rest)
 
     def say(self, text: str) -> None:
         """A line on its own, beside what programs read."""
         line = Text(shown(text))  # a string would be searched for markup and :car:
         self._console.print(line, highlight=False, soft_wrap=True)
+
+
+def _in_words(one: Round) -> str:
+    text = f"ℓ_g {one.classifier_loss:.3f}"
+    if one.embedding_loss:
+        text += f", λℓ_f {one.embedding_loss:.3f}"
+    scores = one.validation or {}
+    f1 = [f"{group} F1 {number(values['f1'])}" for group, values in scores.items()]
+    return text + "".join(f", {part}" for part in f1)
 
 
 def _duration(seconds: float) -> str:

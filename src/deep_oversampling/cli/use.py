@@ -122,6 +122,10 @@ def predict(
 
     if as_csv and as_json:
         raise typer.BadParameter("choose --csv or --json, found both")
+    if embeddings is not None and embeddings.suffix != ".npy":
+        raise typer.BadParameter(
+            f"--embeddings must name the .npy file to write, found {str(embeddings)!r}"
+        )
     opened = Run.open(run)
     network = opened.network(model=model, device=device)
     found = predict_files(

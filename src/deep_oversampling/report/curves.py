@@ -40,8 +40,12 @@ def thin(recall: Floats, precision: Floats, points: int = _POINTS) -> tuple[Floa
 
 
 def average_curve(found: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """The mean precision at the first threshold that reaches each recall."""
-    reached = [p[np.minimum(np.searchsorted(r, _GRID - 1e-12), len(p) - 1)] for r, p in found]
+    """The mean precision at the first threshold that reaches each recall; at 0, the first hit's.
+
+    Thresholds before the first hit reach no recall, and their precision of 0 is none of a recall.
+    """
+    least = np.maximum(_GRID - 1e-12, 1e-12)
+    reached = [p[np.minimum(np.searchsorted(r, least), len(p) - 1)] for r, p in found]
     return _GRID, np.mean(reached, axis=0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+import shlex
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from ..schema import (
     table_of,
 )
 from ..writing import jsonable, write_whole
+from .places import CONFIG
 from .preparing import Task
 from .training import Outcome
 
@@ -104,9 +106,8 @@ def read_record(path: Path) -> Record:
         content = parse_json(read_plain(path, MOST_WORDS).decode("utf-8", "surrogateescape"))
     except OSError as error:
         raise InputError(
-            f"{path.parent} must be the folder of a run, found that run.json cannot be read: "
-            f"{error.strerror}; a training that is still going on has none yet, and one that was "
-            f"killed goes on: dos train --config {path.parent}/config.toml --out {path.parent}"
+            f"{path.parent} must be the folder of a run, found that {path.name} cannot be read: "
+            f"{error.strerror}; {_what_to_do_without(path)}"
         ) from None
     except ValueError as error:
         raise _not_a_run(path, f"no JSON: {error}") from None
@@ -137,6 +138,20 @@ def read_record(path: Path) -> Record:
     if not isinstance(dtype, torch.dtype) or not (dtype.is_floating_point or dtype == torch.uint8):
         raise _not_a_run(path, f"input_dtype = {content['input_dtype']!r}")
     return Record(**content)
+
+
+def _what_to_do_without(path: Path) -> str:
+    """Of a run that is not finished, or in a folder that holds something else."""
+    folder = path.parent
+    if (folder / CONFIG).exists():
+        return (
+            "a training that is still going on has none yet, and one that was killed goes on: "
+            f"dos train --config {shlex.quote(str(folder / CONFIG))} "
+            f"--out {shlex.quote(str(folder))}"
+        )
+    runs = sorted(str(found.parent) for found in folder.glob(f"*/{path.name}"))
+    there = f", such as {', '.join(runs[:3])}" if runs else ""
+    return f"name a folder that dos train has filled{there}"
 
 
 def _is_positive(value: Any) -> bool:

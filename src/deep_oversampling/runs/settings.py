@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import InputError
 from ..reading import read_plain
 from ..schema import is_number, is_true_or_false
-from ..zoo import is_trusted
+from ..zoo import check_model, is_trusted
 
 __all__ = ["Settings", "as_toml", "check_trusted", "read_settings"]
 
@@ -58,6 +58,13 @@ class Settings:
             raise InputError(f"k must be a whole number ≥ 0 or 'auto', found {self.k!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0, found {self.learning_rate}")
+        if not 0 < self.validation < 1:
+            raise InputError(
+                "validation must be a share between 0 and 1, such as 0.2, found "
+                f"{self.validation:g}"
+            )
+        if self.model != "auto" or self.pretrained:
+            check_model(self.model, pretrained=self.pretrained)
         for name, least in (
             ("k", 0),
             ("rounds", 1),

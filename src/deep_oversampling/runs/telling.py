@@ -14,6 +14,7 @@ from ..report.story import Mistake, Moment, OverSampled, Story
 from ..samples import Samples
 from ..seeding import streams
 from .preparing import Task
+from .record import Record
 from .training import Outcome
 
 __all__ = ["tell"]
@@ -22,7 +23,7 @@ _PER_CLASS, _CLASSES = 6, 12  # over-sampled examples; of so many classes, the r
 _WORST = 24  # mistakes
 
 
-def tell(task: Task, outcome: Outcome) -> Story:
+def tell(task: Task, outcome: Outcome, record: Record) -> Story:
     """Everything the page shows, as plain arrays."""
     train, plan = task.train, task.plan
     counts = train.class_counts.cpu()
@@ -40,7 +41,7 @@ def tell(task: Task, outcome: Outcome) -> Story:
         moment_labels=task.validation.y.cpu()[outcome.witness.rows].numpy(),
         over_sampled=tuple(_over_sampled(task, outcome)),
         mistakes={name: _mistakes(task, p) for name, p in outcome.probabilities.items()},
-        facts=_facts(task, outcome),
+        facts=_facts(task, outcome, record),
     )
 
 
@@ -119,16 +120,18 @@ def _image(samples: Samples, row: int) -> NDArray[np.uint8] | None:  # (h, w) or
     return array[:, :, 0].copy() if shape[0] == 1 else array.copy()
 
 
-def _facts(task: Task, outcome: Outcome) -> dict[str, str]:
+def _facts(task: Task, outcome: Outcome, record: Record) -> dict[str, str]:
     settings, T = task.settings, task.rounds
     shape = " × ".join(map(str, task.train.x.shape[1:]))
     facts = {
         "data": f"{task.splits.name}, samples of {shape}",
         "samples": f"{len(task.train):,} to train on, {len(task.validation):,} to validate on",
+        "fingerprints": ", ".join(f"{part} {of}" for part, of in record.fingerprints.items()),
         "status": outcome.status,
         "model": settings.model + (", pretrained" if settings.pretrained else ""),
         "weights": settings.weights or "",
-        "rounds": f"{T} plain, then {T} of DOS; the baseline {2 * T} plain ones"
+        "rounds": f"{T} plain, then {T} of DOS"
+        + (f"; the baseline {2 * T} plain ones" if settings.baseline else "")
         + (f"; stopped after {settings.patience} no better" if settings.patience else ""),
         "optimiser": f"SGD, learning rate {settings.learning_rate:g}, momentum 0.9",
         "batch size": str(settings.batch_size),
@@ -138,6 +141,8 @@ def _facts(task: Task, outcome: Outcome) -> dict[str, str]:
         "seed": str(settings.seed),
         "device": str(task.device),
         "time": f"{outcome.seconds:.0f} s",
-        "torch": str(torch.__version__),
+        "versions": ", ".join(
+            f"{name} {version}" for name, version in record.versions.items() if name != "device"
+        ),
     }
     return {name: text for name, text in facts.items() if text}

@@ -24,10 +24,11 @@ from .preparing import Task
 from .unfinished import Unfinished
 from .witness import Witness
 
-__all__ = ["FINISHED", "Groups", "OnFound", "OnRound", "Outcome", "train"]
+__all__ = ["FINISHED", "Groups", "OnFound", "OnRound", "OnSteps", "Outcome", "train"]
 
 OnRound = Callable[[str, int, Round], None]  # "dos" or "plain", its number from 1 on, the round
 OnFound = Callable[[str, list[Round]], None]  # "dos" or "plain", its rounds
+OnSteps = Callable[[str, int, int, int], None]  # … its number, its steps so far, and all of them
 Groups = dict[str, dict[str, float]]  # group -> measure -> value
 
 FINISHED = "finished"
@@ -54,6 +55,7 @@ def train(
     *,
     unfinished: Unfinished | None = None,  # to go on from, and to keep what is needed to go on
     on_found: OnFound | None = None,  # what was trained before; the training goes on from there
+    on_steps: OnSteps | None = None,  # how far a round is, now and then; needs ``unfinished``
     peers: Peers | None = None,  # processes that train it together; the first has the outcome
 ) -> Outcome | None:
     """Train; nothing comes back where it was stopped before the first round was done.
@@ -69,6 +71,7 @@ def train(
     for method, plan in plans.items():
         network = copy.deepcopy(task.network)
         watch = _Watch(method, network, witness if method == "dos" else None, on_round, on_found)
+        told = partial(on_steps, method) if on_steps else None
         try:
             history = fit(
                 network,
@@ -79,7 +82,9 @@ def train(
                 stop=task.stop,
                 on_round=watch,
                 seed=task.settings.seed,
-                checkpoint=unfinished.checkpoints(method, watch.take_up) if unfinished else None,
+                checkpoint=unfinished.checkpoints(method, watch.take_up, told)
+                if unfinished
+                else None,
                 peers=peers,
                 **task.options,
             )

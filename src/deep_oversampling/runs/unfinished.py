@@ -17,7 +17,7 @@ from ..durable import read_checked, write_checked
 from ..errors import InputError
 from ..locking import Lock
 from ..reading import parse_json
-from ..resuming import Checkpoints, OnFound, described, digest_of
+from ..resuming import Checkpoints, OnFound, OnSteps, described, digest_of
 from ..schema import is_count, is_number, is_real, list_of, table
 from ..selection import Candidate
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
@@ -55,9 +55,13 @@ class Unfinished:
         if self._current:
             self._current.stop()
 
-    def checkpoints(self, method: str, on_found: OnFound) -> Checkpoints:
+    def checkpoints(
+        self, method: str, on_found: OnFound, on_steps: OnSteps | None = None
+    ) -> Checkpoints:
         """Those of one of its trainings."""
-        made = Checkpoints(self._folder / method, minutes=_MINUTES, on_found=on_found)
+        made = Checkpoints(
+            self._folder / method, minutes=_MINUTES, on_found=on_found, on_steps=on_steps
+        )
         self._current = made
         if self._stopping:
             made.stop()

@@ -32,6 +32,7 @@ function drawConfusion(into, list) {
       context.font = `${Math.max(9, Math.min(12, side * 0.36))}px system-ui, sans-serif`;
       context.textBaseline = "middle";
       const [blue, card, black] = ["dos", "card", "ink"].map(colour);
+      const turn = Number(colour("turn")); // where both are as easy to read
       const gap = n <= 40 ? 1 : 0;
       context.fillStyle = card;
       context.fillRect(left, 0, n * side, n * side);
@@ -44,7 +45,7 @@ function drawConfusion(into, list) {
         context.fillRect(left + column * side, row * side, side - gap, side - gap);
         context.globalAlpha = 1;
         if (!named) continue;
-        context.fillStyle = value > 0.55 ? card : black;
+        context.fillStyle = value > turn ? card : black;
         context.fillText(short(whole(times), 6), left + (column + 0.5) * side, (row + 0.5) * side);
       }
       for (let row = 0; named && row < n; row++) {
