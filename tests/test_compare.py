@@ -13,7 +13,7 @@ from contests import contest, pictures
 from deep_oversampling import InputError, Samples, TrainingError
 from deep_oversampling.data import Splits
 from deep_oversampling.duration import choose_rounds
-from deep_oversampling.metrics import MEASURES
+from deep_oversampling.metrics import AS_TRAINED, MEASURES
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals import compare as comparison
 from deep_oversampling.rivals.compare import contents, run_trials
@@ -36,7 +36,7 @@ def test_a_trial_for_every_method_with_every_measure(splits: Splits) -> None:
     trials = run(splits, "cnn", "cnn-cl", "ros", "dos")
     assert sorted(t.method for t in trials) == ["cnn", "cnn-cl", "dos", "ros"]
     for one in trials:
-        assert tuple(one.measures) == MEASURES
+        assert tuple(one.measures) == (*MEASURES, AS_TRAINED)
         assert all(0 <= v <= 1 for column in one.measures.values() for v in column)
         assert one.samples == ((40, 30, 12) if splits is APART else (30, 22, 9))
         assert one.minority == (2,)
@@ -162,7 +162,7 @@ def test_a_readout_that_runs_out_of_memory_is_left_out_alone() -> None:
         f"out of memory on cpu ({platform.machine()}); lower --batch-size or choose --device cpu"
     )
     assert (dos.left_out, knn.left_out) == ("", "")
-    assert dos.measures.keys() == knn.measures.keys() == set(MEASURES)
+    assert dos.measures.keys() == knn.measures.keys() == {*MEASURES, AS_TRAINED}
 
 
 def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from deep_oversampling.cli.compare_table import print_table
+from deep_oversampling.cli.compare_table import AS_TRAINED, print_table
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals.summary import TEST, places, summarize
 from deep_oversampling.rivals.trials import Trial
@@ -174,3 +174,14 @@ def test_trials_of_several_places_say_what_differs(printed) -> None:
 def test_a_trial_that_was_left_out_was_run_nowhere() -> None:
     trials = [*of("cnn", [0.5], where=CPU), trial("dos", where=H200, left_out="out of memory")]
     assert places(trials) == {}
+
+
+def test_a_test_as_imbalanced_as_training_has_a_column_where_it_differs(printed) -> None:
+    both = {"f1": (0.5, 0.5, 0.5), "auprc": (0.5, 0.5, 0.5), AS_TRAINED: (0.8, 0.8, 0.8)}
+    text = printed([trial("cnn", measures=both), trial("dos", measures=both)])
+    assert "F1 as" in text.splitlines()[1]
+    assert "trained" in text.splitlines()[2]
+    assert "F1 as trained: of all classes, were they as frequent in the test" in text
+    assert text.count(".800") == 2
+    both[AS_TRAINED] = (0.5, 0.504, 0.5)
+    assert "trained" not in printed([trial("cnn", measures=both), trial("dos", measures=both)])

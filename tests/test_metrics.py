@@ -44,6 +44,25 @@ def test_measures_by_hand() -> None:
     np.testing.assert_allclose(report.auprc, [5 / 6, 1, 1])
 
 
+def test_f1_as_trained_is_that_of_samples_weighted_by_their_class() -> None:
+    p, y = random_case()
+    trained = torch.tensor([500, 300, 20, 5])
+    found = measure(p, y, trained=trained).f1_as_trained
+    weight = (trained.numpy() / np.bincount(y))[y]
+    wanted = sk.f1_score(y, p.argmax(1), average=None, sample_weight=weight)
+    np.testing.assert_allclose(found, wanted)
+    assert measure(p, y).f1_as_trained is None
+
+
+def test_f1_as_trained_by_hand() -> None:
+    # a half of class 0 is taken for 1, and class 2 for 0: 45 hits among 45 + 1 taken, of 90; …
+    found = measure(P, TRUTH, trained=torch.tensor([90, 9, 1])).f1_as_trained
+    np.testing.assert_allclose(found, [2 * 45 / (90 + 46), 2 * 9 / (9 + 54), 0])
+    strange = np.array([0, 0, 1, 1, 7])  # a label that no class has counts for nobody
+    found = measure(P, strange, trained=torch.tensor([90, 9, 1])).f1_as_trained
+    np.testing.assert_allclose(found, [2 * 45 / (90 + 45), 2 * 9 / (9 + 54), np.nan])
+
+
 def test_tensors_and_arrays_are_measured_alike() -> None:
     p, y = random_case()
     from_tensors, from_arrays = measure(torch.from_numpy(p), torch.from_numpy(y)), measure(p, y)

@@ -1,10 +1,12 @@
 """The page of results: marks, notes, and numbers that are those of the trials."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from deep_oversampling.metrics import AS_TRAINED
 from deep_oversampling.paper import cells, facts, page
 from deep_oversampling.paper.cells import CellMaker, beyond_noise, number
 from deep_oversampling.paper.experiments import TABLES, Experiment
@@ -60,6 +62,23 @@ def row(text: str, *starts: str) -> list[str]:
     """The cells of the first line of a table that begins with these."""
     (line, *_) = [one for one in text.splitlines() if one.startswith("| " + " | ".join(starts))]
     return [cell.strip() for cell in line.strip("|").split("|")][len(starts) :]
+
+
+# a test as imbalanced as training
+
+
+def test_methods_are_shown_as_on_a_test_that_is_as_imbalanced_as_training(says) -> None:
+    known = of(P99, cnn=0.5, ros=0.6, dos=0.7)
+    assert "as imbalanced as training" not in render(stored(known))
+    trials = []
+    for one in known[P99]:
+        value = one.measures["f1"][0] + (0.01 * one.seed if one.method == "dos" else 0)
+        trials.append(replace(one, measures=one.measures | {AS_TRAINED: (value,) * 10}))
+    text = render(stored({P99: trials})).partition("as imbalanced as training")[2]
+    assert "| method | MNIST .99 |" in text
+    assert row(text, "**DOS**")[0] == ".730 ± .024 ★"
+    assert row(text, "CNN")[0] == ".515 ± .013"
+    assert "★" not in row(render(stored({P99: trials}, quick=True)), "**DOS**")[0]
 
 
 # marks

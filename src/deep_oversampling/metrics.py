@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from torch import Tensor
 
 from .errors import InputError
 
-__all__ = ["MEASURES", "Report", "measure", "measure_all"]
+__all__ = ["AS_TRAINED", "MEASURES", "Report", "measure", "measure_all"]
 
 MEASURES = ("precision", "recall", "f1", "auprc")
+AS_TRAINED = "f1_as_trained"  # beside them, where the class counts of training are known
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class Report:
     recall: NDArray[np.float64]  # (n,)
     f1: NDArray[np.float64]  # (n,)
     auprc: NDArray[np.float64]  # (n,)
+    f1_as_trained: NDArray[np.float64] | None = None  # (n,)  see `measure`
 
     def mean(self, group: ArrayLike | None = None) -> dict[str, float]:
         """The mean of each measure over a group of classes (a mask or indices; default all)."""
@@ -37,16 +39,34 @@ class Report:
 def measure(
     probabilities: Tensor | NDArray[np.floating],  # (m, n)
     y: Tensor | NDArray[np.integer],  # (m,)
+    *,
+    trained: Tensor | None = None,  # (n,)  samples of each class in training
 ) -> Report:
     """Precision, recall and F1 from the confusion matrix of the argmax, AUPRC from P(C|x).
 
-    They are computed where the probabilities are, and are those of scikit-learn.
+    They are computed where the probabilities are, and are those of scikit-learn. Test sets are
+    often balanced where training is not: with the class counts of ``trained``, the F1 that would
+    be found if the classes were as frequent as there is measured, too.
 
     >>> measure(np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]]), np.array([0, 0, 1])).recall
     array([0.5, 0. ])
     """
-    (report,) = measure_all(_scores(probabilities).unsqueeze(0), y)
-    return report
+    scores = _scores(probabilities)
+    (report,) = measure_all(scores.unsqueeze(0), y)
+    if trained is None:
+        return report
+    return replace(report, f1_as_trained=_f1_as(trained, scores.argmax(1), y, report.recall))
+
+
+def _f1_as(trained: Tensor, predicted: Tensor, y: Any, recall: NDArray[np.float64]) -> Any:
+    """2 π_j recall_j / (π_j + what is taken for j), π the classes' shares of training."""
+    labels, shares = torch.as_tensor(y).cpu().numpy(), trained.cpu().double().numpy()
+    known = (labels >= 0) & (labels < len(shares))
+    labels, found = labels[known], predicted.cpu().numpy()[known]
+    weight = (shares / np.bincount(labels, minlength=len(shares)).clip(min=1))[labels]
+    taken = np.bincount(found, weights=weight, minlength=len(shares))
+    with np.errstate(invalid="ignore"):  # a class that nobody has and nobody is taken for
+        return 2 * shares * recall / (shares + taken)
 
 
 def measure_all(

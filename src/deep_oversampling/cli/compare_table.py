@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["print_table"]
 
 CERTAIN = 0.05  # a difference with a smaller p is beyond noise
+AS_TRAINED = "f1_as_trained"  # as metrics calls it, which would load torch
 _NAMES = {"f1": "F1", "auprc": "AUPRC", "recall": "recall"}
+_TOLD = "F1 as trained: of all classes, were they as frequent in the test as they are in training"
+_SAME = 0.005  # a difference that needs no column
 _ANY = 10_000  # columns: more than a table has
 
 
@@ -32,6 +35,8 @@ def print_table(
 
     seeds = len({trial.seed for trial in trials})
     columns = _columns(group, measure)
+    if measure != "recall" and any(_differs(row) for row in rows):
+        columns.append(("all", AS_TRAINED))
     compared = len(rows) > 1 and any(row.method == REFERENCE for row in rows)
     table = Table(
         title=cell(
@@ -43,7 +48,7 @@ def print_table(
     )
     table.add_column("method", no_wrap=True)
     for of_group, shown in columns:
-        heading = f"{of_group}\n{_NAMES[shown]}"
+        heading = f"{of_group}\n{_NAMES[shown]}" if shown in _NAMES else "F1 as\ntrained"
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("− DOS", "p") if compared else ():
         table.add_column(heading, justify="right", no_wrap=True)
@@ -51,13 +56,14 @@ def print_table(
     whole = [row for row in rows if row.trials == seeds]
     best = {c: max((_known(row.cells[c[0]][c[1]]) for row in whole), default=0) for c in columns}
     for row in rows:
-        cells = [_cell(row.cells[g][m], row in whole, best[g, m]) for g, m in columns]
+        cells = [_cell(row.cells[g][m], row in whole, best[g, m], m) for g, m in columns]
         table.add_row(METHODS[row.method].title, *cells, *(_against(row) if compared else ()))
     # as wide as it is: in a narrow terminal its lines go on below, and no number is cut
     console = Console()
     natural = Console(width=_ANY).measure(table).maximum
     Console(width=max(natural, console.width)).print(table)
     notes = _legend(group, measure) if compared else []
+    notes += [_TOLD] if ("all", AS_TRAINED) in columns else []
     notes += [f"{row.method}: left out of {row.left_out}" for row in rows if row.left_out]
     notes += [f"{row.method}: lost in {row.lost}" for row in rows if row.lost]
     differing = [f"{what} {', '.join(values)}" for what, values in places(trials).items()]
@@ -79,6 +85,12 @@ def _columns(group: str, measure: str) -> list[tuple[str, str]]:
     return [("all", "f1"), ("all", "auprc")]
 
 
+def _differs(row: Row) -> bool:
+    """Whether a test that is as imbalanced as training would say something else."""
+    cells = row.cells["all"]
+    return abs(cells[AS_TRAINED].mean - cells["f1"].mean) > _SAME
+
+
 def _legend(group: str, measure: str) -> list[str]:
     from ..rivals.summary import TEST
 
@@ -90,10 +102,11 @@ def _known(cell: Cell) -> float:
     return -math.inf if math.isnan(cell.mean) else cell.mean
 
 
-def _cell(cell: Cell, whole: bool, best: float) -> str:
+def _cell(cell: Cell, whole: bool, best: float, measure: str) -> str:
     if math.isnan(cell.mean):
         return "–"
-    text = f"{cell.mean:.3f}" + ("" if math.isnan(cell.sd) else f" ± {cell.sd:.3f}")
+    told = not math.isnan(cell.sd) and measure != AS_TRAINED  # 80 columns have room for three
+    text = f"{cell.mean:.3f}" + (f" ± {cell.sd:.3f}" if told else "")
     text = text.replace("0.", ".")
     return f"[bold]{text}" if whole and cell.mean == best else text
 

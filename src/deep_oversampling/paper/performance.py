@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..metrics import MEASURES
+from ..metrics import AS_TRAINED, MEASURES
 from ..rivals.trials import Trial
 from .cells import COMPARED, CellMaker, beyond_noise
 from .experiments import LEVELS, REDUCED_SETS, TABLES, Experiment, K
@@ -30,7 +30,31 @@ def reduction(stored: Stored, cells: CellMaker) -> list[str]:
                     rows.append([number_of(p), group, method_title(method), *row])
         heads = ["p", "classes", "method", *measure_names(MEASURES)]
         lines += [f"**{found_title(stored, of_set[0])}**", "", *table(heads, rows)]
-    return lines
+    return lines + _as_trained(stored, cells)
+
+
+def _as_trained(stored: Stored, cells: CellMaker) -> list[str]:
+    """The methods again, on test images that are as imbalanced as training; where it is known."""
+    experiments = TABLES["reduction"].experiments
+    measured = [one for one in experiments if _knows(stored, one)]
+    rows = []
+    for method in _dos_last(experiments[0].methods):
+        row = [
+            _cell(stored, cells, one, method, "all", AS_TRAINED, "", _others(stored, one))
+            for one in measured
+        ]
+        rows.append([method_title(method), *row])
+    sets = [f"{set_title(one.data)} {number_of(one.imbalance.split(':')[-1])}" for one in measured]
+    about = (
+        "**If the test were as imbalanced as training**: mean F1 of all classes, each test image "
+        "weighted by its class's share of the training set. The paper's test sets are balanced; "
+        "most users' data is not."
+    )
+    return [about, "", *table(["method", *sets], rows)] if measured else []
+
+
+def _knows(stored: Stored, experiment: Experiment) -> bool:
+    return any(AS_TRAINED in trial.measures for trial in stored.trials.get(experiment.name, ()))
 
 
 def over_k(stored: Stored, cells: CellMaker) -> list[str]:
@@ -137,10 +161,7 @@ def _cell(
     trials = stored.of(experiment, method)
     one = cells.find(experiment.data, experiment.imbalance, method, experiment.k, group, measure)
     where = f"{set_title(experiment.data)}, {setting}, {method_title(method).strip('*')}, {group}"
-    beyond = (
-        method == "dos"
-        and measure in cells.measures
-        and beyond_noise(trials, others, measure, group)
-    )
+    tested = (*cells.measures, AS_TRAINED) if cells.measures else ()
+    beyond = method == "dos" and measure in tested and beyond_noise(trials, others, measure, group)
     values = [trial.mean(measure, group) for trial in trials]
     return cells.cell(values, one, f"{where}: {measure}", beyond=beyond)

@@ -22,7 +22,7 @@ from ..data.imbalance import DropFromClasses, ImbalanceProtocol
 from ..engine import Engine
 from ..errors import DOSError, InputError
 from ..history import Round
-from ..metrics import MEASURES, Report
+from ..metrics import AS_TRAINED, MEASURES, Report
 from ..models import lenet, resnet32, small_network
 from ..network import Network, Normalize, pick_device
 from ..plan import Plan
@@ -296,7 +296,8 @@ def begun(method: Method, entry: Entry, setting: Setting) -> Member:
 
 
 def _measures(report: Report) -> dict[str, tuple[float | None, ...]]:
-    return {name: _numbers(getattr(report, name)) for name in MEASURES}
+    columns = {name: getattr(report, name) for name in (*MEASURES, AS_TRAINED)}
+    return {name: _numbers(column) for name, column in columns.items() if column is not None}
 
 
 def _numbers(column: NDArray[np.float64]) -> tuple[float | None, ...]:

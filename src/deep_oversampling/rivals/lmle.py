@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, relu
 
-from ..metrics import Report, measure
+from ..metrics import Report
 from ..network import Network, embed
 from ..samples import Samples
 from ..stages import Stage
@@ -45,18 +45,17 @@ def by_local_margin(trained: Sequence[Trained]) -> list[Report]:
     Of every class the nearest clusters are retrieved; its margin is the smallest distance to a
     retrieved cluster of another class less the largest to its own.
     """
-    return [_by_local_margin(one.train, one.test, *one.embedded) for one in trained]
+    return [one.measured(_margins(one.train, *one.embedded).softmax(1)) for one in trained]
 
 
-def _by_local_margin(train: Samples, test: Samples, v: Tensor, queries: Tensor) -> Report:
+def _margins(train: Samples, v: Tensor, queries: Tensor) -> Tensor:  # (m, n)
     v, queries = normalize(v, dim=1), normalize(queries, dim=1)
     cluster = clusters(v, train.y.to(v.device), seed=0)
     size = torch.bincount(cluster)
     centre = v.new_zeros(len(size), v.shape[1]).index_add(0, cluster, v) / size.unsqueeze(1)
     label = torch.empty_like(size)
     label[cluster] = train.y.to(v.device)
-    margins = local_margins(torch.cdist(queries, centre), label, train.n)
-    return measure(margins.softmax(1), test.y)
+    return local_margins(torch.cdist(queries, centre), label, train.n)
 
 
 def local_margins(distance: Tensor, label: Tensor, n: int) -> Tensor:  # (m, c), (c,) -> (m, n)

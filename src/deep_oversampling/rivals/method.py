@@ -71,6 +71,9 @@ class Trained:
         """The embeddings of both, computed once."""
         return embed(self.network, self.train.x), embed(self.network, self.test.x)
 
+    def measured(self, probabilities: Tensor) -> Report:  # (m, n)
+        return measure(probabilities, self.test.y, trained=self.train.class_counts)
+
 
 Readout = Callable[[Sequence[Trained]], list[Report]]  # of E trainings at once
 
@@ -101,7 +104,7 @@ def with_loss(loss: Loss) -> Objective:
 
 def by_softmax(trained: Sequence[Trained]) -> list[Report]:
     """What the networks themselves say."""
-    return [measure(predict(one.network, one.test.x), one.test.y) for one in trained]
+    return [one.measured(predict(one.network, one.test.x)) for one in trained]
 
 
 @dataclass(frozen=True)

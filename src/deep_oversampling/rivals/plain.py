@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..metrics import Report, measure
+from ..metrics import Report
 from ..network import Network
 from ..probes import logistic_probe_all, neighbour_votes
 from ..stages import Stage
@@ -23,7 +23,7 @@ def by_neighbours(trained: Sequence[Trained]) -> list[Report]:
     for one in trained:
         v, queries = one.embedded
         votes = neighbour_votes(v, one.train.y, queries, one.train.n)
-        reports.append(measure(votes, one.test.y))
+        reports.append(one.measured(votes))
     return reports
 
 
@@ -31,7 +31,7 @@ def by_logistic_regression(trained: Sequence[Trained]) -> list[Report]:
     v, queries = zip(*(one.embedded for one in trained), strict=True)
     labelled = [(own, one.train.y) for own, one in zip(v, trained, strict=True)]
     found = logistic_probe_all(labelled, queries, trained[0].train.n)
-    return [measure(p, one.test.y) for p, one in zip(found, trained, strict=True)]
+    return [one.measured(p) for p, one in zip(found, trained, strict=True)]
 
 
 def by_classifiers(trained: Sequence[Trained]) -> list[Report]:

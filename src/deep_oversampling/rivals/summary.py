@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..metrics import MEASURES
+from ..metrics import AS_TRAINED, MEASURES
 from .trials import GROUPS, Trial
 
 __all__ = ["REFERENCE", "TEST", "Cell", "Row", "cell", "compared", "places", "summarize"]
@@ -54,7 +54,10 @@ def summarize(
     rows = []
     for name in names:
         found = list(done[name].values())
-        cells = {g: {m: cell([t.mean(m, g) for t in found]) for m in MEASURES} for g in GROUPS}
+        cells = {
+            g: {m: cell([t.mean(m, g) for t in found]) for m in (*MEASURES, AS_TRAINED)}
+            for g in GROUPS
+        }
         pairs = [
             (trial.mean(measure, group), other.mean(measure, group))
             for seed, trial in done[name].items()
