@@ -17,7 +17,7 @@ import fnmatch
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -176,21 +176,49 @@ def _f1(found: Tensor, judged: Samples, share: Tensor) -> float:  # (m,), (n,)
     return float(f1_score(y, found, sample_weight=weight, **options))
 
 
-def table(lines: Iterable[dict[str, Any]], how: str) -> str:
-    """Mean F1 of each, and whether the default is worse than plain training beyond noise."""
+def table(lines: Sequence[dict[str, Any]], how: str) -> str:
+    """Plain → default, and p of the paired test; bold where the default is worse beyond noise."""
+    cells: dict[str, dict[str, str]] = defaultdict(dict)
+    for case, columns in _by_case(lines, how).items():
+        plain, default = columns[0], columns[1]
+        p = ttest_rel(default, plain).pvalue if len(plain) > 1 else np.nan
+        told = f"{_short(plain.mean())} → {_short(default.mean())}"
+        told = f"**{told}**" if default.mean() < plain.mean() and p < 0.05 else told
+        told += " (p < .001)" if p < 0.001 else f" (p = {_short(p)})"
+        data, network, imbalance, *how_trained = case.split(", ")
+        cells[", ".join([f"{data}: {network}", *how_trained])][imbalance] = told
+    heads = f"| {how} | {' | '.join(REDUCED)} |\n" + "|---" * (len(REDUCED) + 1) + "|"
+    rows = [
+        f"| {name} | {' | '.join(of.get(i, '–') for i in REDUCED)} |" for name, of in cells.items()
+    ]
+    return "\n".join([heads, *rows])
+
+
+def means(lines: Sequence[dict[str, Any]]) -> str:
+    """All kinds, over the cases of an imbalance."""
+    judged = [(imbalance, how) for imbalance in REDUCED for how in ("even", "as trained")]
+    found = {}
+    for imbalance, how in judged:
+        cases = _by_case(lines, how).items()
+        found[imbalance, how] = np.mean([c.mean(1) for n, c in cases if imbalance in n], axis=0)
+    heads = "| | " + " | ".join(map(", ".join, judged)) + " |\n" + "|---" * (len(judged) + 1) + "|"
+    rows = [
+        f"| {kind} | {' | '.join(_short(found[column][i]) for column in judged)} |"
+        for i, kind in enumerate(KINDS)
+    ]
+    return "\n".join([heads, *rows])
+
+
+def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:  # (kinds, seeds)
     found = defaultdict(list)
     for line in lines:
         if "case" in line:
             found[line["case"]].append([line[kind][how] for kind in KINDS])
-    rows = [f"| {how} | {' | '.join(KINDS)} | default − plain | p |", "|---" * 7 + "|"]
-    for case, values in found.items():
-        plain, default, *_ = columns = np.array(values).T
-        p = ttest_rel(default, plain).pvalue if len(values) > 1 else np.nan
-        gain = (default - plain).mean()
-        told = f"**{gain:+.3f}**" if gain < 0 and p < 0.05 else f"{gain:+.3f}"
-        means = " | ".join(f"{column.mean():.3f}" for column in columns)
-        rows.append(f"| {case} | {means} | {told} | {p:.3f} |")
-    return "\n".join(rows)
+    return {case: np.array(values).T for case, values in found.items()}
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
 
 
 def main() -> None:
@@ -218,6 +246,7 @@ def main() -> None:
             print(line["case"], line["seed"], file=sys.stderr, flush=True)
     for how in ("even", "as trained"):
         print(table(lines, how), end="\n\n")
+    print(means(lines))
 
 
 if __name__ == "__main__":

@@ -214,6 +214,8 @@ def test_every_module_says_what_it_is(path: Path) -> None:
 
 @every_file
 def test_every_module_names_what_it_offers(path: Path) -> None:
+    if path == PACKAGE / "__init__.py":
+        return  # its names are those of the stub beside it: test_importing.py
     names = [
         ast.literal_eval(node.value)
         for node in TREES[path].body

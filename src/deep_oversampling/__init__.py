@@ -1,71 +1,48 @@
 """Deep Over-sampling (DOS): train any neural classifier on imbalanced data."""
 
-from .augmentation import CropAndFlip, InTurn, MirrorAndTurn, Turn
-from .callbacks import JSONLines, TensorBoard, several
-from .checkpoint import load_weights, save_weights
-from .engine import Engine
-from .errors import DOSError, InputError, PeerLost, Stopped, TrainingError
-from .estimator import DOSClassifier
-from .export import to_onnx
-from .fitting import fit, fit_many
-from .history import History
-from .metrics import Report, measure
-from .models import lenet, mlp, resnet32
-from .network import Network, Normalize, embed, predict
-from .objectives import dos_loss
-from .oversampling import MicroClusters, oversample
-from .peers import Peers, join_peers
-from .plan import Plan
-from .probes import knn_probe, logistic_probe
-from .residual import resnet18
-from .resuming import Checkpoints
-from .samples import Samples
-from .stopping import EarlyStopping
-from .views import View
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Checkpoints",
-    "CropAndFlip",
-    "DOSClassifier",
-    "DOSError",
-    "EarlyStopping",
-    "Engine",
-    "History",
-    "InTurn",
-    "InputError",
-    "JSONLines",
-    "MicroClusters",
-    "MirrorAndTurn",
-    "Network",
-    "Normalize",
-    "PeerLost",
-    "Peers",
-    "Plan",
-    "Report",
-    "Samples",
-    "Stopped",
-    "TensorBoard",
-    "TrainingError",
-    "Turn",
-    "View",
-    "dos_loss",
-    "embed",
-    "fit",
-    "fit_many",
-    "join_peers",
-    "knn_probe",
-    "lenet",
-    "load_weights",
-    "logistic_probe",
-    "measure",
-    "mlp",
-    "oversample",
-    "predict",
-    "resnet18",
-    "resnet32",
-    "save_weights",
-    "several",
-    "to_onnx",
-]
+# What is imported when it is first asked for: torch and scikit-learn take seconds, and the command
+# line need not wait for them to say how it is used.
+_NAMES = {
+    "augmentation": "CropAndFlip InTurn MirrorAndTurn Turn",
+    "callbacks": "JSONLines TensorBoard several",
+    "checkpoint": "load_weights save_weights",
+    "engine": "Engine",
+    "errors": "DOSError InputError PeerLost Stopped TrainingError",
+    "estimator": "DOSClassifier",
+    "export": "to_onnx",
+    "fitting": "fit fit_many",
+    "history": "History",
+    "metrics": "Report measure",
+    "models": "lenet mlp resnet32",
+    "network": "Network Normalize embed predict",
+    "objectives": "dos_loss",
+    "oversampling": "MicroClusters oversample",
+    "peers": "Peers join_peers",
+    "plan": "Plan",
+    "probes": "knn_probe logistic_probe",
+    "residual": "resnet18",
+    "resuming": "Checkpoints",
+    "samples": "Samples",
+    "stopping": "EarlyStopping",
+    "views": "View",
+}
+_PLACES = {name: place for place, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    globals()[name] = value  # so that it is asked for once
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
