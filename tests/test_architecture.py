@@ -251,11 +251,6 @@ def _defined(tree: ast.Module) -> Iterator[str]:
             yield node.name
 
 
-def test_package_offers_what_it_names() -> None:
-    assert sorted(set(deep_oversampling.__all__)) == sorted(deep_oversampling.__all__)
-    assert all(inspect.getattr_static(deep_oversampling, one) for one in deep_oversampling.__all__)
-
-
 @pytest.mark.parametrize(
     "path", [*FILES, *sorted((PROJECT / "tests").glob("*.py"))], ids=lambda path: path.name
 )
