@@ -165,14 +165,17 @@ class Search:
 
     def _line(self, form: Form, seed: int, member: Member) -> dict[str, object]:
         train, judged = self.data(seed)
-        recall = torch.tensor(measure(predict(member.network, judged.x), judged.y).recall)
-        groups = groups_of(train.class_counts.cpu())
+        counts = train.class_counts
+        report = measure(predict(member.network, judged.x), judged.y, trained=counts)
+        recall = torch.tensor(report.recall)
+        groups = groups_of(counts.cpu())
         found = {name: round(float(recall[own].mean()), 5) for name, own in groups.items()}
         return {
             **vars(self.settings),
             "form": form.name,
             "seed": seed,
             "accuracy": round(float(recall.mean()), 5),
+            "f1_as_trained": round(float(report.f1_as_trained.mean()), 5),
             **found,
             "recall": [round(value, 4) for value in recall.tolist()],
             "seconds": round(sum(one.seconds for one in member.history.rounds), 2),

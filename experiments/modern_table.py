@@ -15,7 +15,7 @@ from pathlib import Path
 from deep_oversampling.rivals.summary import cell, compared
 
 SETTING = ("imbalance", "epochs", "batch_size", "learning_rate", "weight_decay", "model", "bf16")
-GROUPS = ("accuracy", "many", "medium", "few")
+GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained")
 
 Line = dict[str, object]
 
@@ -25,7 +25,8 @@ def table(lines: Sequence[Line]) -> Iterator[str]:
     found: dict[str, dict[int, Line]] = defaultdict(dict)
     for line in lines:
         found[line["form"]][line["seed"]] = line
-    yield f"| form | seeds | {' | '.join(GROUPS)} | − partner | p |"
+    heads = [group.replace("_", " ") for group in GROUPS]
+    yield f"| form | seeds | {' | '.join(heads)} | − partner | p |"
     yield "|" + "---|" * (len(GROUPS) + 4)
     means = {form: cell([one["accuracy"] for one in own.values()]) for form, own in found.items()}
     for form in sorted(found, key=lambda name: -means[name].mean):

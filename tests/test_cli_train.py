@@ -166,6 +166,7 @@ def test_a_folder_in_use_is_refused_unless_asked(pictures: Path) -> None:
     run(pictures, "--out", "r", "--rounds", "1")
     before = Path("r/model.safetensors").read_bytes()
     assert "(--overwrite)" in refused(pictures, "--out", "r")
+    assert "(--overwrite)" in refused("nowhere", "--out", "r")  # before data is read
     assert Path("r/model.safetensors").read_bytes() == before
     run(pictures, "--out", "r", "--overwrite", "--no-baseline")
     assert not Path("r/baseline.safetensors").exists()

@@ -115,7 +115,7 @@ def test_a_form_is_paired_with_its_partner_seed_by_seed() -> None:
     ]
     _, _, *rows = table_of(lines)
     assert [row.split()[1] for row in rows] == ["ce", "ce+hull", "la+hull"]
-    assert rows[0].startswith("| ce | 2 | 71.00 ± 1.41 | 71.00 ± 1.41 | – | 71.00 ± 1.41 |  |")
+    assert rows[0].startswith("| ce | 2 | 71.00 ± 1.41 | 71.00 ± 1.41 | – | 71.00 ± 1.41 | – |")
     assert "| +2.50 | 0.126 |" in rows[1]  # of seeds 0 and 1, which both have
     assert rows[2].endswith("|  |  |")
 

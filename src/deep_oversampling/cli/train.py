@@ -182,12 +182,13 @@ def _train_with(
     cache: Path | None,
     signals: Signals,
 ) -> int:
-    from ..runs.unfinished import Unfinished, begin, task_in_words
+    from ..runs.unfinished import Unfinished, begin, check_free, task_in_words
     from ..runs.without_gpu import largest_side
     from .loading import load_shown
     from .threads import suit_threads
     from .train_tables import print_task
 
+    peers.from_first(lambda: None if overwrite else check_free(out))
     splits = peers.after_first(
         lambda: load_shown(
             settings.data,

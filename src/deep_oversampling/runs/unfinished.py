@@ -23,7 +23,7 @@ from ..selection import Candidate
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
 
-__all__ = ["Unfinished", "begin", "candidates_in", "task_in_words"]
+__all__ = ["Unfinished", "begin", "candidates_in", "check_free", "task_in_words"]
 
 _TASK, _MOMENTS = "task", "moments"
 _MINUTES = 2.0  # of work that a kill may cost
@@ -143,6 +143,12 @@ class Unfinished:
             f"{self.run} must be a folder that can be written to and has room: {error}; what was "
             "kept before is as it was, and the same command goes on from there"
         )
+
+
+def check_free(out: Path | None) -> None:
+    """Refuse a folder that `begin` would refuse for what it holds, before data is read for it."""
+    if out is not None and out.is_dir() and not Unfinished(out).begun:
+        check_empty(out)
 
 
 def begin(out: Path | None, name: str, task: Task, *, overwrite: bool = False) -> Unfinished:
