@@ -15,6 +15,7 @@ from torch.nn.functional import normalize, one_hot
 from deep_oversampling import Network, Samples
 from deep_oversampling.losses import Loss
 from deep_oversampling.seeding import isolated, streams
+from partners import by_class
 from remembering import Recalled, Remembering
 
 
@@ -41,10 +42,7 @@ def comparing(
 ) -> tuple[Tensor, Tensor]:
     """ℓ of the images, as the partner has it, and beside it the comparison."""
     fx = network.embed(z.x)
-    own = loss(network.classifier(fx), z.y)
-    if weights is not None:
-        share = weights.to(own)[z.y]
-        own = own * share / share.mean()
+    own = by_class(loss(network.classifier(fx), z.y), z.y, weights)
     w = z.w / z.w.sum(1, keepdim=True).clamp(min=1e-12)
     hull = (w.unsqueeze(2) * network.memory[z.near]).sum(1)
     points = torch.cat([fx, hull, z.points.among(network.memory)])

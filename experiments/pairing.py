@@ -17,6 +17,7 @@ from deep_oversampling import Network, Samples
 from deep_oversampling.losses import Loss
 from deep_oversampling.overloading import Neighborhoods
 from deep_oversampling.rivals.tables import one_of
+from partners import by_class
 
 Draw = Callable[..., Generator]  # the streams of a round
 
@@ -94,7 +95,4 @@ def mixing_inside(
     h = (w * pairs + (1 - w) * pairs.flip(1)).flatten(0, 1)
     logits = network.classifier(network.embedder[layer:](h))
     ell = loss(logits, z.y.repeat_interleave(2)).view(-1, 2).mean(1)
-    if weights is not None:
-        share = weights.to(ell)[z.y]
-        ell = ell * share / share.mean()
-    return ell, torch.zeros_like(ell)
+    return by_class(ell, z.y, weights), torch.zeros_like(ell)

@@ -26,6 +26,7 @@ from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
 from deep_oversampling.oversampling import sample_simplex
 from deep_oversampling.pull import limit_pull
 from deep_oversampling.rivals.tables import class_balanced, one_of
+from partners import by_class
 
 Draw = Callable[..., Generator]  # the streams of a round
 
@@ -213,10 +214,7 @@ def recalling(
     b, k, _ = v.shape
     others = v.flatten(0, 1) if single else v.new_zeros(0, v.shape[2])
     logits = network.classifier(torch.cat([for_g, points, others]))
-    own = loss(logits[:b], z.y)
-    if weights is not None:
-        share = weights.to(own)[z.y]
-        own = own * share / share.mean()
+    own = by_class(loss(logits[:b], z.y), z.y, weights)
     errors = weighted_errors(for_f, v, z.w)
     ell_g = own + synthetic * point_loss(logits[b : 2 * b], z.points.label)
     if single:

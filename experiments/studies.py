@@ -124,12 +124,11 @@ def choices() -> list[Choice]:
         *(
             Choice(
                 "R2 by size",
-                f"stored below {size}, cosine from {lr}",
-                lr=lr,
+                f"stored below {size}, cosine from 0.02",
+                lr=0.02,
                 cosine=True,
                 change=partial(_by_size, size=size),
             )
-            for lr in (0.01, 0.02, 0.03)
             for size in (100, 1000)
         ),
         Choice("even", "plain", "cnn", lr=0.02, cosine=True, even=True),

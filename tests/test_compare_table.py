@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from deep_oversampling.cli.compare_table import AS_TRAINED, print_table
+from deep_oversampling.cli.compare_table import print_table
+from deep_oversampling.metrics import AS_TRAINED
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals.summary import TEST, places, summarize
 from deep_oversampling.rivals.trials import Trial

@@ -58,7 +58,9 @@ def measure(
     return replace(report, f1_as_trained=_f1_as(trained, scores.argmax(1), y, report.recall))
 
 
-def _f1_as(trained: Tensor, predicted: Tensor, y: Any, recall: NDArray[np.float64]) -> Any:
+def _f1_as(
+    trained: Tensor, predicted: Tensor, y: Any, recall: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """2 π_j recall_j / (π_j + what is taken for j), π the classes' shares of training."""
     labels, shares = torch.as_tensor(y).cpu().numpy(), trained.cpu().double().numpy()
     known = (labels >= 0) & (labels < len(shares))
@@ -66,7 +68,7 @@ def _f1_as(trained: Tensor, predicted: Tensor, y: Any, recall: NDArray[np.float6
     weight = (shares / np.bincount(labels, minlength=len(shares)).clip(min=1))[labels]
     taken = np.bincount(found, weights=weight, minlength=len(shares))
     with np.errstate(invalid="ignore"):  # a class that nobody has and nobody is taken for
-        return 2 * shares * recall / (shares + taken)
+        return np.asarray(2 * shares * recall / (shares + taken))
 
 
 def measure_all(

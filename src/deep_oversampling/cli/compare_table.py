@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["print_table"]
 
 CERTAIN = 0.05  # a difference with a smaller p is beyond noise
-AS_TRAINED = "f1_as_trained"  # as metrics calls it, which would load torch
 _NAMES = {"f1": "F1", "auprc": "AUPRC", "recall": "recall"}
 _TOLD = "F1 as trained: of all classes, were they as frequent in the test as they are in training"
 _SAME = 0.005  # a difference that needs no column
@@ -30,13 +29,15 @@ def print_table(
     rows: list[Row], trials: list[Trial], group: str, title: str, measure: str = "f1"
 ) -> None:
     """A row for every method; below it what the columns mean, and what went wrong."""
+    from ..metrics import AS_TRAINED
     from ..rivals import METHODS
     from ..rivals.summary import REFERENCE, places
 
     seeds = len({trial.seed for trial in trials})
     columns = _columns(group, measure)
-    if measure != "recall" and any(_differs(row) for row in rows):
-        columns.append(("all", AS_TRAINED))
+    as_trained = ("all", AS_TRAINED)
+    if measure != "recall" and any(_differ(row.cells["all"], AS_TRAINED, "f1") for row in rows):
+        columns.append(as_trained)
     compared = len(rows) > 1 and any(row.method == REFERENCE for row in rows)
     table = Table(
         title=cell(
@@ -56,14 +57,16 @@ def print_table(
     whole = [row for row in rows if row.trials == seeds]
     best = {c: max((_known(row.cells[c[0]][c[1]]) for row in whole), default=0) for c in columns}
     for row in rows:
-        cells = [_cell(row.cells[g][m], row in whole, best[g, m], m) for g, m in columns]
+        cells = [_cell(row.cells[g][m], row in whole, best[g, m]) for g, m in columns]
+        if as_trained in columns:
+            cells[-1] = cells[-1].partition(" ±")[0]  # 80 columns have no room for more
         table.add_row(METHODS[row.method].title, *cells, *(_against(row) if compared else ()))
     # as wide as it is: in a narrow terminal its lines go on below, and no number is cut
     console = Console()
     natural = Console(width=_ANY).measure(table).maximum
     Console(width=max(natural, console.width)).print(table)
     notes = _legend(group, measure) if compared else []
-    notes += [_TOLD] if ("all", AS_TRAINED) in columns else []
+    notes += [_TOLD] if as_trained in columns else []
     notes += [f"{row.method}: left out of {row.left_out}" for row in rows if row.left_out]
     notes += [f"{row.method}: lost in {row.lost}" for row in rows if row.lost]
     differing = [f"{what} {', '.join(values)}" for what, values in places(trials).items()]
@@ -85,10 +88,8 @@ def _columns(group: str, measure: str) -> list[tuple[str, str]]:
     return [("all", "f1"), ("all", "auprc")]
 
 
-def _differs(row: Row) -> bool:
-    """Whether a test that is as imbalanced as training would say something else."""
-    cells = row.cells["all"]
-    return abs(cells[AS_TRAINED].mean - cells["f1"].mean) > _SAME
+def _differ(cells: dict[str, Cell], one: str, other: str) -> bool:
+    return abs(cells[one].mean - cells[other].mean) > _SAME
 
 
 def _legend(group: str, measure: str) -> list[str]:
@@ -102,11 +103,10 @@ def _known(cell: Cell) -> float:
     return -math.inf if math.isnan(cell.mean) else cell.mean
 
 
-def _cell(cell: Cell, whole: bool, best: float, measure: str) -> str:
+def _cell(cell: Cell, whole: bool, best: float) -> str:
     if math.isnan(cell.mean):
         return "–"
-    told = not math.isnan(cell.sd) and measure != AS_TRAINED  # 80 columns have room for three
-    text = f"{cell.mean:.3f}" + (f" ± {cell.sd:.3f}" if told else "")
+    text = f"{cell.mean:.3f}" + ("" if math.isnan(cell.sd) else f" ± {cell.sd:.3f}")
     text = text.replace("0.", ".")
     return f"[bold]{text}" if whole and cell.mean == best else text
 
