@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from deep_oversampling import Network, Samples
 from deep_oversampling.losses import Loss
 from deep_oversampling.overloading import Neighborhoods
-from deep_oversampling.rivals.tables import one_of
+from deep_oversampling.rivals.tables import Grouped
 from partners import by_class
 
 Draw = Callable[..., Generator]  # the streams of a round
@@ -54,7 +54,7 @@ class PairTable:
         y, half = samples.y, max(1, len(samples) // 2)
         one = torch.randperm(len(samples), generator=draw("anchors"))[:half].to(y.device)
         if hoods is None:
-            other = one_of(y, y[one], draw("others"), but=one).to(y.device)
+            other = Grouped(y).one_of(y[one], draw("others"), but=one).to(y.device)
         else:
             other = _one_near(hoods, one, draw("others"))
         share, chosen = torch.rand(2, half, generator=draw("shares")).to(y.device)

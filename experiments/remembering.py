@@ -25,7 +25,7 @@ from deep_oversampling.moments import total_variance
 from deep_oversampling.overloading import Neighborhoods, in_class_neighbors
 from deep_oversampling.oversampling import sample_simplex
 from deep_oversampling.pull import limit_pull
-from deep_oversampling.rivals.tables import class_balanced, one_of
+from deep_oversampling.rivals.tables import Grouped, class_balanced
 from partners import by_class
 
 Draw = Callable[..., Generator]  # the streams of a round
@@ -86,8 +86,8 @@ def balanced_points(
         anchor = class_balanced(y, rows, draw("anchors")).to(v.device)
     shares = sample_simplex(hoods.mask[anchor], draw("shares"))
     lender, lacking = _lenders(v, y)
-    wanted = lender[y.cpu()[anchor.cpu()]]
-    lent = torch.stack([one_of(y, wanted, draw("lent", i)) for i in range(2)], 1).to(v.device)
+    wanted, classes = lender[y.cpu()[anchor.cpu()]], Grouped(y)
+    lent = torch.stack([classes.one_of(wanted, draw("lent", i)) for i in range(2)], 1).to(v.device)
     strength = borrow * lacking.to(v.device)[y[anchor]]
     return Points(hoods.index[anchor], shares, y[anchor], lent, strength)
 

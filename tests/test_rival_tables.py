@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from deep_oversampling import Samples, View
-from deep_oversampling.rivals.tables import Joined, Mixed, Redrawn, class_balanced, one_of
+from deep_oversampling.rivals.tables import Grouped, Joined, Mixed, Redrawn, class_balanced
 from deep_oversampling.rivals.triplet import Triplets
 from toy import blobs, generator
 
@@ -101,13 +101,13 @@ def test_joined_reads_nothing_back_from_the_device(how: str) -> None:
     assert batch.y.shape == (2, 5)
 
 
-# one_of and class_balanced
+# Grouped and class_balanced
 
 
 @given(groups, st.integers(0, 100))
 def test_one_of_gives_a_sample_of_each_wanted_group(group: list[int], seed: int) -> None:
     wanted = [group[i % len(group)] for i in range(0, 40, 3)]
-    rows = one_of(torch.tensor(group), torch.tensor(wanted), generator(seed))
+    rows = Grouped(torch.tensor(group)).one_of(torch.tensor(wanted), generator(seed))
     assert [group[row] for row in rows.tolist()] == wanted
 
 
@@ -117,7 +117,7 @@ def test_one_of_never_gives_the_excepted_one_if_there_is_another(
 ) -> None:
     but = torch.arange(len(group)).repeat(5)
     wanted = torch.tensor(group)[but]
-    rows = one_of(torch.tensor(group), wanted, generator(seed), but=but)
+    rows = Grouped(torch.tensor(group)).one_of(wanted, generator(seed), but=but)
     for row, excepted in zip(rows.tolist(), but.tolist(), strict=True):
         assert group[row] == group[excepted]
         alone = group.count(group[row]) == 1
@@ -129,7 +129,7 @@ def test_one_of_draws_all_of_a_group_alike(but: int | None) -> None:
     group = torch.tensor([7, 1, 1, 0, 1, 7, 1])  # 1 stands at four rows, one of them excepted
     draws = 4000
     excepted = None if but is None else torch.full((draws,), but)
-    rows = one_of(group, torch.ones(draws, dtype=torch.long), generator(), but=excepted)
+    rows = Grouped(group).one_of(torch.ones(draws, dtype=torch.long), generator(), but=excepted)
     expected = {1, 2, 4, 6} - {but}
     found = Counter(rows.tolist())
     assert set(found) == expected

@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 from ..samples import Samples
-from .tables import class_balanced, one_of
+from .tables import Grouped, class_balanced
 from .triplet import Group
 
 __all__ = ["Quintuplets", "clusters", "draw_anchors", "quintuplets"]
@@ -74,24 +74,23 @@ def quintuplets(
     there is a generator to draw them, else among all samples. Where there is none (a class with a
     single cluster has no p−) the one before stands in, and the margin between them does not count.
     """
-    everyone = torch.arange(len(y), device=y.device)
+    everyone, classes = torch.arange(len(y), device=y.device), Grouped(y)
     parts = []
     for part in anchors.split(_BLOCK):
-        candidates = _candidates(y, generator) if generator else everyone
+        candidates = _candidates(classes, generator).to(y.device) if generator else everyone
         parts.append(_companions(v, y, cluster, part, candidates))
     index, counts = zip(*parts, strict=True)
     return torch.cat(index), torch.cat(counts)
 
 
-def _candidates(y: Tensor, generator: Generator) -> Tensor:
+def _candidates(classes: Grouped, generator: Generator) -> Tensor:
     """Among all samples the companions would be outliers, and embeddings collapse to escape them.
 
     At least one of every class, so that each anchor has a stranger.
     """
-    classes = y.cpu().unique()
-    one_each = one_of(y, classes, generator)
-    more = class_balanced(y, (_CANDIDATES - 1) * len(classes), generator)
-    return torch.cat([one_each, more]).to(y.device)
+    one_each = classes.one_of(classes.present, generator)
+    more = classes.balanced((_CANDIDATES - 1) * len(one_each), generator)
+    return torch.cat([one_each, more])
 
 
 def _companions(
@@ -117,4 +116,4 @@ def draw_anchors(y: Tensor, cluster: Tensor, size: int, generator: Generator) ->
     label = torch.empty(int(cluster.max()) + 1, dtype=torch.long)
     label[cluster.cpu()] = y.cpu()  # of each cluster
     drawn = class_balanced(label, size, generator)  # clusters
-    return one_of(cluster, drawn, generator).to(y.device)
+    return Grouped(cluster).one_of(drawn, generator).to(y.device)

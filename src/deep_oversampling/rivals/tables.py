@@ -12,7 +12,7 @@ from ..oversampling import Overloaded
 from ..presenting import Table
 from ..samples import Samples
 
-__all__ = ["Joined", "Mixed", "MixedBatch", "Redrawn", "class_balanced", "one_of", "some_rows"]
+__all__ = ["Grouped", "Joined", "Mixed", "MixedBatch", "Redrawn", "class_balanced", "some_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,31 +68,48 @@ def some_rows(table: Table, rows: Tensor) -> Table:
     return _Part(table, rows)
 
 
+class Grouped:
+    """Samples in order of their group, to draw from as often as one likes."""
+
+    def __init__(self, group: Tensor) -> None:  # (m,)  of each sample
+        group = group.cpu()
+        self.counts = torch.bincount(group)
+        self._rows = group.argsort(stable=True)  # group after group
+        self._start = self.counts.cumsum(0) - self.counts
+
+    @property
+    def present(self) -> Tensor:
+        """The groups that have samples."""
+        return self.counts.nonzero().flatten()
+
+    def one_of(
+        self,
+        wanted: Tensor,  # (size,)  groups
+        generator: Generator,
+        *,
+        but: Tensor | None = None,  # (size,)  samples of those groups
+    ) -> Tensor:  # (size,)  rows
+        """A sample of each wanted group, at random; not the one excepted, if there is another."""
+        wanted = wanted.cpu()
+        start, size = self._start[wanted], self.counts[wanted]
+        u = torch.rand(len(wanted), generator=generator, dtype=torch.float64)
+        if but is None:
+            return self._rows[start + (u * size).long()]
+        place = torch.empty_like(self._rows)
+        place[self._rows] = torch.arange(len(place))
+        on = torch.where(size > 1, 1 + (u * (size - 1)).long(), 0)  # 1 … size − 1, in a circle
+        return self._rows[start + (place[but.cpu()] - start + on) % size]
+
+    def balanced(self, size: int, generator: Generator) -> Tensor:  # -> (size,)  rows
+        """Draw a group, all alike, then one of its samples."""
+        present = self.present
+        drawn = torch.randint(len(present), (size,), generator=generator)
+        return self.one_of(present[drawn], generator)
+
+
 def class_balanced(y: Tensor, size: int, generator: Generator) -> Tensor:  # (m,) -> (size,)
-    """Draw a class, all alike, then one of its samples: what class-balanced sampling presents."""
-    present = y.cpu().unique()
-    wanted = present[torch.randint(len(present), (size,), generator=generator)]
-    return one_of(y, wanted, generator)
-
-
-def one_of(
-    group: Tensor,  # (m,)     of each sample
-    wanted: Tensor,  # (size,)  groups
-    generator: Generator,
-    *,
-    but: Tensor | None = None,  # (size,)  samples of those groups
-) -> Tensor:  # (size,)  rows
-    """A sample of each wanted group, at random; not the one excepted, if there is another."""
-    group, wanted = group.cpu(), wanted.cpu()
-    counts = torch.bincount(group)
-    rows, start = group.argsort(stable=True), counts.cumsum(0) - counts  # group after group
-    size, u = counts[wanted], torch.rand(len(wanted), generator=generator, dtype=torch.float64)
-    if but is None:
-        return rows[start[wanted] + (u * size).long()]
-    place = torch.empty_like(rows)
-    place[rows] = torch.arange(len(rows))
-    on = torch.where(size > 1, 1 + (u * (size - 1)).long(), 0)  # 1 … size − 1 places, in a circle
-    return rows[start[wanted] + (place[but.cpu()] - start[wanted] + on) % size]
+    """What class-balanced sampling presents."""
+    return Grouped(y).balanced(size, generator)
 
 
 @dataclass(frozen=True, eq=False)

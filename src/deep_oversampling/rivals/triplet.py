@@ -17,7 +17,7 @@ from ..network import Network
 from ..samples import Samples
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
-from .tables import class_balanced, one_of
+from .tables import Grouped
 from .weights import inverse_frequency, weighted
 
 __all__ = ["MARGIN", "TL_RS_CSL", "Group", "Triplets", "triplet_objective"]
@@ -51,14 +51,14 @@ class Triplets:
 
     @classmethod
     def drawn(cls, samples: Samples, size: int, generator: Generator) -> Triplets:
-        y = samples.y.cpu()
-        present = y.unique()
-        anchor = class_balanced(y, size, generator)
-        positive = one_of(y, y[anchor], generator, but=anchor)
+        y, classes = samples.y.cpu(), Grouped(samples.y)
+        present = classes.present
+        anchor = classes.balanced(size, generator)
+        positive = classes.one_of(y[anchor], generator, but=anchor)
         # another class: so many places on among those present, in a circle
         places = torch.randint(1, max(2, len(present)), (size,), generator=generator)
         other = present[(torch.searchsorted(present, y[anchor]) + places) % len(present)]
-        negative = one_of(y, other, generator)
+        negative = classes.one_of(other, generator)
         index = torch.stack([anchor, positive, negative], 1)
         return cls(samples, index.to(samples.y.device))
 
