@@ -1,9 +1,12 @@
 """A run in Python: what a stop keeps, and that the baseline is fair."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 from torch.optim import SGD
 
 from deep_oversampling import InputError, Samples, TrainingError, measure, predict
@@ -127,3 +130,31 @@ def test_tokens_are_refused() -> None:
     tokens = Samples(torch.zeros(9, 4, dtype=torch.long), [0] * 5 + [1] * 4)
     with pytest.raises(InputError, match=r"floats or uint8, found torch\.int64"):
         prepare(Settings("x", device="cpu"), Splits("tokens", tokens))
+
+
+class ReadsNumbers(nn.Module):
+    """A model of timm that cannot be made without memory, as it reads numbers in its making."""
+
+    default_cfg = {"classifier": "fc"}  # noqa: RUF012
+
+    def __init__(self, num_classes: int, in_chans: int, pretrained: bool) -> None:
+        super().__init__()
+        self.steps = [float(step) for step in torch.linspace(0, 1, 3)]
+        self.fc = nn.Linear(in_chans * 16, num_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x.flatten(1))
+
+
+def test_a_run_of_timm_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = SimpleNamespace(create_model=lambda _, **options: ReadsNumbers(**options))
+    monkeypatch.setitem(sys.modules, "timm", create)
+    flat = blobs((40, 30, 9), d=16)
+    pictures = flat.with_x(flat.x.view(-1, 1, 4, 4))
+    given = prepare(Settings("p", model="timm:any", rounds=1), Splits("p", pictures))
+    outcome = train(given)
+    assert outcome is not None
+    record = make_record(given, outcome, held_out=True)
+    run = save_run(begin(tmp_path / "r", "", given).run, record, outcome.networks)
+    p = predict(run.network(device="cpu"), given.validation.x)
+    assert torch.allclose(p, outcome.probabilities["dos"], atol=1e-5)

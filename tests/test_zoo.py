@@ -119,6 +119,14 @@ def test_timm_is_split_at_its_classifier(monkeypatch: pytest.MonkeyPatch) -> Non
         make_network("timm:bad", (3, 8, 8), 5)
 
 
+def test_timm_is_made_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is opened checks its weights so, and there are no numbers to compare."""
+    create = SimpleNamespace(create_model=lambda _, **options: Timms(**options))
+    monkeypatch.setitem(sys.modules, "timm", create)
+    with torch.device("meta"):
+        assert make_network("timm:good", (3, 8, 8), 5).device.type == "meta"
+
+
 def test_without_timm_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(InputError, match=r"pip install 'deep-oversampling\[timm\]'"):

@@ -173,7 +173,10 @@ def _check_split(model: nn.Module, split: nn.Module, example: Tensor) -> None:
             expected, found = model(example), split(example)
     finally:
         model.train(was_training)
-    if expected.shape != found.shape or not torch.allclose(expected, found, rtol=1e-3, atol=1e-5):
+    alike = expected.shape == found.shape
+    if alike and not expected.is_meta:  # there are no numbers on "meta", where runs are checked
+        alike = torch.allclose(expected, found, rtol=1e-3, atol=1e-5)
+    if not alike:
         raise InputError(
             "head must be the last thing the model computes, found that the model goes on after "
             "it; leave that out of the model (the loss takes logits, so no softmax is needed)"
