@@ -29,6 +29,7 @@ from deep_oversampling import (
     resnet32,
     training,
 )
+from deep_oversampling.cuda_graphs import CudaGraphs
 from deep_oversampling.objectives import single_task
 from deep_oversampling.seeding import isolated, streams
 from deep_oversampling.stages import Stage, train_stages
@@ -288,3 +289,27 @@ def test_bf16_learns_as_much() -> None:
 def test_bf16_is_for_gpus() -> None:
     with pytest.raises(InputError, match="bf16 needs an NVIDIA GPU, found a training on cpu"):
         trained(engine=Engine(bf16=True))
+
+
+@on_gpu
+def test_garbage_is_not_collected_while_a_step_is_recorded() -> None:
+    """An old graph among it would be freed, and the recording would be lost."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself, self.graph = self, torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                torch.zeros(1, device="cuda")
+
+    device = torch.device("cuda")
+    found = torch.zeros(1, device=device)
+
+    def step() -> None:
+        assert len([[] for _ in range(100_000)]) == 100_000  # a collection would be due
+        found.add_(1)
+
+    graphs = CudaGraphs(device, lambda: "")
+    graphs.aside(step)
+    Cycle()  # gone at once, but for the cycle
+    graphs.record(step)()
+    assert found.item() == 2

@@ -32,6 +32,7 @@ from deep_oversampling import (
     lenet,
     snapshots,
 )
+from deep_oversampling import presenting
 from deep_oversampling.seeding import isolated
 from toy import blobs, generator, small, weights
 
@@ -111,7 +112,10 @@ def test_stopped_between_steps_it_goes_on_bit_by_bit(case: str, times: int, tmp_
 @pytest.mark.usefixtures("deterministic")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("times", [3, 5, 8])
-def test_on_a_gpu_it_goes_on_bit_by_bit(case: str, times: int, tmp_path: Path) -> None:
+def test_on_a_gpu_it_goes_on_bit_by_bit(
+    case: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presenting, "_STEPS", 2)  # a GPU is told of many steps at once
     expected = trained(case, device="cuda")
     with pytest.raises(Stopped):
         trained(case, device="cuda", checkpoint=StopsAt(tmp_path, times))

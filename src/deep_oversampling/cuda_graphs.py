@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +33,8 @@ class CudaGraphs:
             # a pool that its last graph has left cannot be recorded into again, and graphs go with
             # the learning rate that they were recorded for: this one stays
             self._holder = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._holder, pool=self._pool, stream=self._stream):
+            recording = torch.cuda.graph(self._holder, pool=self._pool, stream=self._stream)
+            with _kept_garbage(), recording:
                 torch.zeros(1, device=device)
 
     def aside(self, function: Callable[[], None]) -> None:
@@ -54,7 +56,7 @@ class CudaGraphs:
                 graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
             )
             try:
-                with recording, self._convolutions():
+                with _kept_garbage(), recording, self._convolutions():
                     function()
             except RuntimeError:
                 torch.cuda.synchronize()
@@ -81,3 +83,15 @@ class CudaGraphs:
         """A recording that fails leaves torch's generator in a state in which dropout fails."""
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         generator.graphsafe_set_state(generator.clone_state())
+
+
+@contextmanager
+def _kept_garbage() -> Iterator[None]:
+    """Another training's graph may be among it, and to free one breaks a recording."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
