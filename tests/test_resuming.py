@@ -30,9 +30,9 @@ from deep_oversampling import (
     fit,
     fit_many,
     lenet,
+    presenting,
     snapshots,
 )
-from deep_oversampling import presenting
 from deep_oversampling.seeding import isolated
 from toy import blobs, generator, small, weights
 
