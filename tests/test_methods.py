@@ -10,7 +10,7 @@ import torch
 from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_lenet, trained
 from deep_oversampling import Network, Plan, Report, Samples, View, fit
 from deep_oversampling.losses import entropy
-from deep_oversampling.metrics import MEASURES
+from deep_oversampling.metrics import MEASURES, measure
 from deep_oversampling.rivals import (
     METHODS,
     PAPER,
@@ -96,6 +96,18 @@ def test_cnn_cl_takes_auprc_from_logistic_regression_and_the_rest_from_neighbour
     mixed, knn, lr = (read(n, network) for n in ("cnn-cl", "dos-knn", "dos-lr"))
     np.testing.assert_array_equal(mixed.f1, knn.f1)
     np.testing.assert_array_equal(mixed.auprc, lr.auprc)
+
+
+def test_adjusted_afterwards_is_what_logits_less_log_counts_say() -> None:
+    network, counts = of("cnn").network, VECTORS.class_counts
+    with torch.no_grad():
+        adjusted = (network(TEST.x) - counts.log()).softmax(1)
+    expected, found = measure(adjusted, TEST.y), read("cnn-adjusted", network)
+    np.testing.assert_array_equal(found.recall, expected.recall)
+    np.testing.assert_allclose(found.auprc, expected.auprc, rtol=1e-6)
+    plain = read("cnn", network)
+    assert found.recall[2] > plain.recall[2]  # the rare class
+    assert METHODS["cnn-adjusted"].training is METHODS["cnn"].training
 
 
 # what is presented

@@ -10,7 +10,7 @@ from .dos import DOS, DOS_KNN, DOS_LDAM, DOS_LOGIT_ADJUSTMENT, DOS_LR
 from .focal import FOCAL, focal
 from .ldam import LDAM_DRW, ldam, with_cosine_head
 from .lmle import LMLE
-from .logit_adjustment import LOGIT_ADJUSTMENT, logit_adjusted
+from .logit_adjustment import ADJUSTED_AFTERWARDS, LOGIT_ADJUSTMENT, logit_adjusted
 from .method import Contest, Method
 from .mixup import MIXUP, MIXUP_CRT, MIXUP_LOGIT_ADJUSTMENT, REMIX
 from .plain import CNN, CNN_CL
@@ -44,6 +44,7 @@ _TODAY = (
     DEFERRED_RESAMPLING,
     LDAM_DRW,
     LOGIT_ADJUSTMENT,
+    ADJUSTED_AFTERWARDS,
     CRT,
     EMBEDDING_SMOTE,
     MIXUP,

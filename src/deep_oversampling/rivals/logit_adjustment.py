@@ -1,12 +1,13 @@
 """Logit adjustment: rare classes must win by a margin in training, and are free of it in use.
 
 Menon et al., Long-tail Learning via Logit Adjustment, ICLR 2021. With τ = 1 it is the balanced
-softmax of Ren et al., NeurIPS 2020.
+softmax of Ren et al., NeurIPS 2020. The same publication adjusts a network that was trained
+without it, when it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import torch
@@ -14,11 +15,13 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ..losses import Loss
-from ..network import Network
+from ..metrics import Report
+from ..network import Network, predict
 from ..stages import Stage
-from .method import Contest, Method, Training, passes, with_loss
+from .method import Contest, Method, Trained, Training, passes, with_loss
+from .plain import CNN
 
-__all__ = ["LOGIT_ADJUSTMENT", "logit_adjusted"]
+__all__ = ["ADJUSTED_AFTERWARDS", "LOGIT_ADJUSTMENT", "logit_adjusted"]
 
 
 def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
@@ -37,9 +40,27 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     return passes(contest, contest.initial_rounds + contest.rounds, with_loss(loss))
 
 
+def by_adjusted_softmax(trained: Sequence[Trained]) -> list[Report]:
+    """P(C|x) / π, scaled to 1: what the networks would say if all classes were as frequent."""
+    reports = []
+    for one in trained:
+        counts = one.train.class_counts.clamp(min=1)  # who was never trained on has no share
+        p = predict(one.network, one.test.x)
+        p = p / counts.to(p)
+        reports.append(one.measured(p / p.sum(1, keepdim=True)))
+    return reports
+
+
 LOGIT_ADJUSTMENT = Method(
     "logit-adjustment",
     "logit adjustment",
     "Menon et al., ICLR 2021",
     Training("logit-adjustment", stages),
+)
+ADJUSTED_AFTERWARDS = Method(
+    "cnn-adjusted",
+    "CNN, adjusted afterwards",
+    "Menon et al., ICLR 2021",
+    CNN.training,
+    by_adjusted_softmax,
 )
