@@ -57,8 +57,8 @@ def test_names_are_those_of_the_registry() -> None:
 def test_report_is_in_range_and_weights_are_finite(name: str) -> None:
     report = read(name, of(name).network)
     assert of(name).weights.isfinite().all()
-    for measure in MEASURES:
-        column = getattr(report, measure)
+    for one in MEASURES:
+        column = getattr(report, one)
         assert column.shape == (3,)
         assert ((column >= 0) & (column <= 1)).all()
 
