@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..rivals.summary import TEST, summarize
+from ..writing import write_whole
 from .cells import BEYOND, COMPARED, DOUBT, LOWER, CellMaker
 from .experiments import TABLES
 from .facts import classwise, datasets, runtime, summary
@@ -64,8 +65,7 @@ def write_page(out: Path, page: Path) -> None:
     """From the stored trials alone: the same trials, the same bytes."""
     drawn = [name for name in FIGURES if (figures_folder(out) / f"{name}.svg").exists()]
     text = render(read_stored(out), os.path.relpath(out, page.parent), drawn)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
+    write_whole({page: text.encode()})
 
 
 def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:

@@ -133,8 +133,6 @@ _is_look = table(
 
 def copy_printed(out: Path) -> None:
     """The paper's numbers beside ours, so that the folder is complete."""
-    folder = out / "printed"
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in files(__package__).joinpath("printed").iterdir():
-        if file.name.endswith(".csv"):
-            (folder / file.name).write_bytes(file.read_bytes())
+    printed = files(__package__).joinpath("printed").iterdir()
+    tables = [file for file in printed if file.name.endswith(".csv")]
+    write_whole({out / "printed" / file.name: file.read_bytes() for file in tables})
