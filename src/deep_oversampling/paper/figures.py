@@ -44,6 +44,7 @@ def draw_figures(stored: Stored, out: Path) -> None:
         made["curves"] = lambda make: _curves(make, stored)
         made["embeddings"] = lambda make: _embeddings(make, stored)
     same = {"svg.hashsalt": "deep-oversampling", "svg.fonttype": "none", "font.size": 8}
+    same["text.parse_math"] = False  # names are words
     with matplotlib.rc_context(same):
         for name, draw in made.items():
             figure, content = draw(_panels), io.BytesIO()
