@@ -64,6 +64,20 @@ def row(text: str, *starts: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")][len(starts) :]
 
 
+# names from files
+
+
+def test_names_are_words() -> None:
+    """Of a folder of results that a stranger has made."""
+    name = "<script>alert(1)</script> | [x](javascript:y)\n# z"
+    setting = replace(SETTING, data=name)
+    trials = {P99: [trial("cnn", setting=setting), left_out("ros", setting=setting, reason=name)]}
+    made = Stored(trials, {P99: [{**WHERE, "where": {name: name}, "date": name}]}, {})
+    text = render(made)
+    assert text.count(r"\<script\>alert(1)\</script\> \| \[x\](javascript:y) # z") >= 4
+    assert not re.search(r"(?<!\\)<script|(?<!\\)\[x|^# z", text, re.M)
+
+
 # a test as imbalanced as training
 
 
