@@ -13,7 +13,7 @@ from deep_oversampling.paper.experiments import TABLES, Experiment
 from deep_oversampling.paper.page import render
 from deep_oversampling.paper.printed import Printed
 from deep_oversampling.paper.store import Stored
-from deep_oversampling.rivals.trials import Trial
+from deep_oversampling.rivals.trials import Trial, append_trial
 from paper_sets import made_up
 from some_trials import SETTING, left_out, trial
 
@@ -65,6 +65,13 @@ def row(text: str, *starts: str) -> list[str]:
 
 
 # names from files
+
+
+def test_a_name_that_is_no_text_is_spelt_out(tmp_path: Path) -> None:
+    path = tmp_path / "trials" / f"{P99}.jsonl"
+    append_trial(path, trial("cnn", setting=replace(SETTING, data="a\udcff")))
+    page.write_page(tmp_path, tmp_path / "page.md")
+    assert r"a\udcff" in (tmp_path / "page.md").read_text("utf-8")
 
 
 def test_names_are_words() -> None:

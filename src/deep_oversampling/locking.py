@@ -13,9 +13,7 @@ from .errors import InputError
 __all__ = ["Lock"]
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)  # on some network drives
-_NO_LINK = getattr(
-    os, "O_NOFOLLOW", 0
-)  # to a file elsewhere, which would be made; Windows has none
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a link's file would be made elsewhere; not on Windows
 _FAR = 2**62  # a byte that no file has: on Windows nobody else could read or write a locked one
 
 

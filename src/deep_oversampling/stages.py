@@ -178,15 +178,14 @@ def _short_of_memory(good: Sequence[LastGood], batch_size: int) -> Iterator[None
     """
     try:
         yield
-        return
     except RuntimeError as error:
         if len(good) > 1 or not is_out_of_memory(error):
             raise
-    found = TrainingError(
-        f"memory must hold a batch of {batch_size}, found that it does not; lower the batch size "
-        "or the size of samples, or choose another device"
-    )  # not in the handler: the error holds on to memory
-    raise torch.OutOfMemoryError(str(good[0].put_back(found)))
+        found = TrainingError(
+            f"memory must hold a batch of {batch_size}, found that it does not; lower the batch "
+            "size or the size of samples, or choose another device"
+        )
+        raise torch.OutOfMemoryError(str(good[0].put_back(found))) from None
 
 
 def _present(

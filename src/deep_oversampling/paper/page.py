@@ -66,7 +66,7 @@ def write_page(out: Path, page: Path) -> None:
     """From the stored trials alone: the same trials, the same bytes."""
     drawn = [name for name in FIGURES if (figures_folder(out) / f"{name}.svg").exists()]
     text = render(read_stored(out), os.path.relpath(out, page.parent), drawn)
-    write_whole({page: text.encode()})
+    write_whole({page: text.encode(errors="backslashreplace")})  # a name may be no text
 
 
 def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
