@@ -29,7 +29,7 @@ mutants: .venv/ready  # of the core files, against their tests; takes half an ho
 
 audit: .venv/ready  # known vulnerabilities of what the tests run with; needs the network
 	$(BIN)/pip install --quiet --disable-pip-version-check pip-audit
-	$(BIN)/pip-audit --no-deps --disable-pip -r constraints.txt
+	$(BIN)/pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
 results: .venv/ready  # the page, from the trials that are stored
 	$(BIN)/dos reproduce --render --out results --page docs/results.md

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from deep_oversampling import Network, Samples, fit, lenet
+from deep_oversampling.history import Round
 from deep_oversampling.memory import is_out_of_memory
 from deep_oversampling.seeding import isolated
 from toy import blobs, generator, small, weights
@@ -102,8 +103,27 @@ def test_batch_norm_would_see_other_batches() -> None:
         layers = [nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5)]
         network = Network(nn.Sequential(*layers), nn.Linear(5, 3))
     limited(network, 6)
-    with pytest.raises(torch.OutOfMemoryError):
+    words = (
+        r"round 1 \(single-task\): memory must hold a batch of 12, found .* lower the batch size"
+    )
+    with pytest.raises(torch.OutOfMemoryError, match=words):
         fit(network, blobs(), **OPTIONS)
+
+
+def test_the_last_good_weights_are_kept() -> None:
+    """Memory may be short later, when another program takes it."""
+
+    def taken(one: Round) -> None:
+        kept.append(weights(network))
+        if one.task == "multi":
+            limit.rows = 0
+
+    network, kept = small(), list[Tensor]()
+    limit = limited(network, 99)
+    with pytest.raises(torch.OutOfMemoryError, match=r"^round 4 .* weights from before that again"):
+        fit(network, blobs(), on_round=taken, **OPTIONS)
+    assert len(kept) == 3
+    assert torch.equal(weights(network), kept[-1])
 
 
 def test_what_is_too_much_for_a_single_row_is_an_error() -> None:

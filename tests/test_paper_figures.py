@@ -11,8 +11,9 @@ from sklearn.metrics import precision_recall_curve
 
 from deep_oversampling.data import Splits
 from deep_oversampling.paper import figures
+from deep_oversampling.paper.experiments import LOOKED_AT
 from deep_oversampling.paper.figures import FIGURES, draw_figures
-from deep_oversampling.paper.looks import LOOKED_AT, _curve, look
+from deep_oversampling.paper.looks import _curve, look
 from deep_oversampling.paper.store import Stored, figures_folder, read_stored
 from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals.compare import run_trials

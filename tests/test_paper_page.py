@@ -13,7 +13,7 @@ from deep_oversampling.paper.experiments import TABLES, Experiment
 from deep_oversampling.paper.page import render
 from deep_oversampling.paper.printed import Printed
 from deep_oversampling.paper.store import Stored
-from deep_oversampling.rivals.trials import Trial
+from deep_oversampling.rivals.trials import Trial, append_trial
 from paper_sets import made_up
 from some_trials import SETTING, left_out, trial
 
@@ -62,6 +62,27 @@ def row(text: str, *starts: str) -> list[str]:
     """The cells of the first line of a table that begins with these."""
     (line, *_) = [one for one in text.splitlines() if one.startswith("| " + " | ".join(starts))]
     return [cell.strip() for cell in line.strip("|").split("|")][len(starts) :]
+
+
+# names from files
+
+
+def test_a_name_that_is_no_text_is_spelt_out(tmp_path: Path) -> None:
+    path = tmp_path / "trials" / f"{P99}.jsonl"
+    append_trial(path, trial("cnn", setting=replace(SETTING, data="a\udcff")))
+    page.write_page(tmp_path, tmp_path / "page.md")
+    assert r"a\udcff" in (tmp_path / "page.md").read_text("utf-8")
+
+
+def test_names_are_words() -> None:
+    """Of a folder of results that a stranger has made."""
+    name = "<script>alert(1)</script> | [x](javascript:y)\n# z"
+    setting = replace(SETTING, data=name)
+    trials = {P99: [trial("cnn", setting=setting), left_out("ros", setting=setting, reason=name)]}
+    made = Stored(trials, {P99: [{**WHERE, "where": {name: name}, "date": name}]}, {})
+    text = render(made)
+    assert text.count(r"\<script\>alert(1)\</script\> \| \[x\](javascript:y) # z") >= 4
+    assert not re.search(r"(?<!\\)<script|(?<!\\)\[x|^# z", text, re.M)
 
 
 # a test as imbalanced as training

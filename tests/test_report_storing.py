@@ -1,6 +1,7 @@
 """A stored story is the same story; what is damaged, foreign or newer is refused in words."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,16 +167,15 @@ def test_old_files_stay_where_writing_fails(
 ) -> None:
     save_story(story(), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write, done = Path.write_bytes, []
+    done: list[int] = []
 
-    def full(path: Path, contents: bytes) -> int:
-        done.append(path)
+    def full(handle: int) -> None:
+        done.append(handle)
         if len(done) == 2:
-            write(path, contents[:10])
+            os.truncate(handle, 10)
             raise OSError(28, "No space left on device")
-        return write(path, contents)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match=r"has room: .*No space left"):
         save_story(story(skills=(1.0, 1.1)), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -190,3 +190,15 @@ def test_folder_that_is_a_file(tmp_path: Path) -> None:
 def test_json_has_no_nan() -> None:
     given = {"a": (np.float32(0.5), np.inf), 2: np.array([1.0, np.nan]), "t": True, "n": None}
     assert jsonable(given) == {"a": [0.5, None], "2": [1, None], "t": True, "n": None}
+
+
+def test_files_are_on_the_disk_before_they_get_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a loss of power would leave names of empty files, when checkpoints are deleted."""
+    done: list[str] = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *some, n=name, r=real: (done.append(n), r(*some))[1])
+    write_whole({tmp_path / name: b"content" for name in "ab"})
+    assert done == ["fsync"] * 2 + ["replace"] * 2 + ["fsync"]  # the last is of the folder

@@ -1,14 +1,19 @@
 """``dos reproduce``, as a user types it; what is trained is made up."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from deep_oversampling import InputError, cli
 from deep_oversampling.paper.experiments import TABLES
 from deep_oversampling.paper.settings import QUICK, SETS
-from deep_oversampling.rivals.trials import read_headers, read_trials
+from deep_oversampling.paper.store import read_stored, trials_file
+from deep_oversampling.rivals.trials import append_header, read_headers, read_trials
+from fuzzing import whole
 from paper_sets import Shelf, Trainings, shelf, trainings
 
 __all__ = ["shelf", "trainings"]  # fixtures
@@ -250,3 +255,41 @@ def test_a_folder_without_trials_leaves_the_page_alone(trainings: Trainings) -> 
     assert isinstance(result.exception, InputError)
     assert "results must be a folder of results, found no trials in it" in str(result.exception)
     assert Path("page.md").read_text() == "as it was"
+
+
+# results from a stranger
+
+LOOK = "figures/mnist-drop-4-0.99.json"
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("datasets.json", lambda one: one.update(unknown=one["mnist"])),
+        (LOOK, lambda one: one["methods"].pop("ros")),
+        (LOOK, lambda one: one["methods"].update(x=one["methods"]["dos"])),
+        (LOOK, lambda one: one["methods"]["dos"].update(curve=[])),
+        (LOOK, lambda one: one["labels"].pop()),
+    ],
+    ids=["unknown set", "method left out", "unknown method", "empty curve", "label left out"],
+)
+def test_what_no_page_can_be_made_of_is_refused(
+    file: str, change: Callable[[Any], object], tmp_path: Path
+) -> None:
+    stored = whole.results().items()
+    (content,) = [json.loads(found) for name, found in stored if name[:4] == file[:4]]
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(json.dumps(content))
+    read_stored(tmp_path)
+    change(content)
+    (tmp_path / file).write_text(json.dumps(content))
+    with pytest.raises(InputError, match="must be a file that dos reproduce wrote, found: values"):
+        read_stored(tmp_path)
+
+
+@pytest.mark.parametrize("header", [{}, {"where": 5, "date": ""}, {"where": {"a": 1}, "date": ""}])
+def test_headers_say_where_and_when(header: dict[str, object], tmp_path: Path) -> None:
+    path = trials_file(tmp_path, "mnist-drop-4-0.99")
+    append_header(path, header)
+    with pytest.raises(InputError, match="must have headers that say where and when"):
+        read_stored(tmp_path)

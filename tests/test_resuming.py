@@ -196,6 +196,15 @@ def test_other_samples_and_networks_are_refused(tmp_path: Path) -> None:
         fit(regularised(), blobs(), checkpoint=tmp_path, **OPTIONS)
 
 
+@pytest.mark.parametrize("row", [0, 1, 333, 999])
+def test_a_single_sample_that_was_changed_is_noticed(row: int, tmp_path: Path) -> None:
+    samples = blobs((900, 60, 40))
+    fit(small(), samples, checkpoint=tmp_path, **OPTIONS | {"batch_size": 500})
+    samples.x[row, 2] += 1e-3
+    with pytest.raises(InputError, match=r"found samples '\w+' instead of '\w+'"):
+        fit(small(), samples, checkpoint=tmp_path, **OPTIONS | {"batch_size": 500})
+
+
 def test_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "_VERSION", 2)
     trained("mlp", checkpoint=tmp_path)

@@ -100,8 +100,15 @@ def forbidden(*given, **options):
 for name in ("connect", "connect_ex", "sendto", "bind"):
     setattr(socket.socket, name, forbidden)
 socket.getaddrinfo = socket.create_connection = forbidden
+from pathlib import Path
+import numpy as np
+from PIL import Image
 from typer.testing import CliRunner
 from deep_oversampling.cli import app
+for name, count in {"apple": 12, "pear": 6}.items():
+    for i in range(count):
+        Path("fruit", name).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((16, 16, 3), 9 * i, np.uint8)).save(f"fruit/{name}/{i}.png")
 for line in sys.stdin.read().splitlines():
     result = CliRunner().invoke(app, line.split("|"))
     assert result.exit_code == 0, (line, result.output, result.exception)
@@ -114,6 +121,10 @@ info|run
 evaluate|run|digits|--device|cpu
 report|run
 export|run|--format|safetensors
+train|fruit|--rounds|1|--device|cpu|--out|of-pictures
+predict|of-pictures|fruit/pear
+reproduce|--render|--out|results
+bench|search|--quick|--device|cpu|--out|bench.json
 data|list
 data|verify|digits
 data|show|digits|--imbalance|exp:10|--index|index.json
@@ -124,6 +135,9 @@ demo|--rounds|1|--trials|1
 
 @pytest.mark.slow
 def test_every_command_but_fetch_works_without_a_network(tmp_path: Path) -> None:
+    for name, content in whole.results().items():
+        (tmp_path / "results" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "results" / name).write_bytes(content)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=COMMANDS.strip(),

@@ -100,6 +100,40 @@ def test_twenty_processes_at_once_do_not_meddle(tmp_path: Path) -> None:
     assert len(kept) == 1  # one won, and no part is left
 
 
+# one of many at once in one folder: says what it got, or that another one is at work
+ALONE = """
+import hashlib, sys
+import torch
+torch.set_num_threads(1)
+sys.path.insert(0, sys.argv[1])
+from deep_oversampling import Checkpoints, InputError, fit
+from toy import blobs, small, weights
+network = small()
+checkpoints = Checkpoints(sys.argv[2], minutes=1e-6)
+try:
+    fit(network, blobs(), rounds=20, batch_size=5, device="cpu", checkpoint=checkpoints)
+    print(hashlib.sha256(weights(network).numpy().tobytes()).hexdigest())
+except InputError as error:
+    print("refused" if "one process at a time" in str(error) else error)
+"""
+
+
+@pytest.mark.slow
+def test_twenty_processes_at_once_in_one_folder(tmp_path: Path) -> None:
+    place = {**os.environ, "PYTHONPATH": str(Path(deep_oversampling.__file__).parents[1])}
+    command = [sys.executable, "-c", ALONE, str(Path(__file__).parent), str(tmp_path / "c")]
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(command, env=place, stdout=subprocess.PIPE, text=True)
+
+    processes = [start() for _ in range(20)]
+    found = [process.communicate()[0].strip() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 20
+    assert len(set(found) - {"refused"}) == 1  # who came later found it finished: the same weights
+    assert "refused" in found
+    assert sorted(path.suffix for path in (tmp_path / "c").iterdir()) == [".checkpoint"] * 2
+
+
 @pytest.mark.slow
 def test_a_thousand_classes() -> None:
     n, d = 1000, 16

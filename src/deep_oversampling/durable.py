@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from .reading import read_plain
+from .writing import sync_folder, write_synced
 
 __all__ = ["read_checked", "write_checked"]
 
@@ -20,22 +21,20 @@ def write_checked(path: Path, content: bytes) -> None:
     """Under another name first, on the disk before it is renamed; an OSError leaves no trace."""
     part = path.with_name(f"{path.name}.part")
     try:
-        with part.open("wb") as file:
-            file.write(content + _checksum(content))
-            file.flush()
-            os.fsync(file.fileno())
+        part.unlink(missing_ok=True)  # of a kill; or a link, which would be written through
+        write_synced(part, content + _checksum(content))
         part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):  # the folder may be gone
             part.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def read_checked(path: Path) -> bytes | None:
+def read_checked(path: Path, most: int = sys.maxsize) -> bytes | None:
     """None where it is torn or was changed; `OSError` where it does not fit into memory."""
     try:
-        data = read_plain(path, sys.maxsize)
+        data = read_plain(path, most)
     except MemoryError:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)) from None
     content, checksum = data[:-_CHECKSUM], data[-_CHECKSUM:]
@@ -44,13 +43,3 @@ def read_checked(path: Path) -> bytes | None:
 
 def _checksum(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_CHECKSUM).digest()
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a loss of power; not every system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

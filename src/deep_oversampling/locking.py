@@ -13,6 +13,7 @@ from .errors import InputError
 __all__ = ["Lock"]
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)  # on some network drives
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # a link's file would be made elsewhere; not on Windows
 _FAR = 2**62  # a byte that no file has: on Windows nobody else could read or write a locked one
 
 
@@ -31,7 +32,7 @@ class Lock:
         """Where the file system has no locks, nothing is locked, and a line in the log says so."""
         while self._handle is None:
             try:
-                handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+                handle = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
             except OSError as error:
                 raise InputError(
                     f"{self._of} must be where it can be written to: {error}; choose another folder"
@@ -58,6 +59,14 @@ class Lock:
             self._path.unlink(missing_ok=True)  # while it is held: nobody takes what is going
         os.close(self._handle)
         self._handle = None
+
+    def check_there(self) -> None:
+        """Before something is written to the file: it may have been deleted, or the folder."""
+        if self._handle is not None and not _is_still(self._path, self._handle):
+            raise InputError(
+                f"{self._of} must stay where it is while a process is at work, found that it was "
+                "deleted or replaced meanwhile; the same command begins anew"
+            )
 
     def __enter__(self) -> Lock:
         self.take()
@@ -88,5 +97,5 @@ def _lock(handle: int) -> None:
 def _is_still(path: Path, handle: int) -> bool:
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # or its folder is gone
         return False

@@ -39,7 +39,7 @@ __all__ = ["Checkpoints", "Keeping", "OnFound", "OnSteps", "described", "digest_
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _KEPT = 2  # files: if the last is torn, there is one before it
-_ROWS = 200  # of the samples, that tell them from others
+_WHOLE, _ROWS = 64 << 20, 200  # bytes of samples that are all looked at; of more, so many rows
 
 
 # told what a training goes on from: its rounds, and the weights after the last whole one
@@ -271,10 +271,11 @@ def described(value: Any) -> Any:
 
 
 def _fingerprint(samples: Samples) -> str:
-    """Of labels, shape and some of the samples; it takes no time."""
+    """Of labels, shape and the samples, or some where they are many; it takes no time."""
     x, digest = samples.x, hashlib.blake2b(digest_size=8)
+    few = x.shape.numel() * x.dtype.itemsize <= _WHOLE
     digest.update(repr((tuple(x.shape), str(x.dtype), samples.classes)).encode())
-    rows = torch.arange(0, len(samples), max(1, len(samples) // _ROWS))
+    rows = torch.arange(0, len(samples), 1 if few else max(1, len(samples) // _ROWS))
     some = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
     for tensor in (samples.y, some):
         flat = tensor.detach().cpu().contiguous().reshape(-1)

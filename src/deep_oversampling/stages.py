@@ -10,11 +10,12 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -23,6 +24,7 @@ from .augmentation import Augmentation
 from .engine import Engine
 from .errors import TrainingError
 from .history import History, Round, Spread
+from .memory import is_out_of_memory
 from .mishaps import Examination, leapt, slow_down, slowed_before
 from .network import Network
 from .objectives import Objective
@@ -128,7 +130,10 @@ def in_parts(
     networks = [member.network for member in members]
     good = [LastGood(network) for network in networks]
     start = time.perf_counter()  # what a stage is made of costs time as well
-    with closing(Trainer(networks, optimizer, engine=engine, peers=peers)) as trainer:
+    with (
+        closing(Trainer(networks, optimizer, engine=engine, peers=peers)) as trainer,
+        _short_of_memory(good, batch_size),
+    ):
         scheduler = schedule(trainer.optimizer) if schedule else None
         first = members[0]
         keeping = Keeping(checkpoints, networks[0], trainer.optimizer, first.history, first.best)
@@ -163,6 +168,24 @@ def in_parts(
             t, start = t + 1, time.perf_counter()
             if not members[0].error:
                 keeping.leave(t)
+
+
+@contextmanager
+def _short_of_memory(good: Sequence[LastGood], batch_size: int) -> Iterator[None]:
+    """One that is alone has its last good weights then, and the error says what to lower.
+
+    It stays an error of that kind: whoever trains several takes fewer at once.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if len(good) > 1 or not is_out_of_memory(error):
+            raise
+        found = TrainingError(
+            f"memory must hold a batch of {batch_size}, found that it does not; lower the batch "
+            "size or the size of samples, or choose another device"
+        )
+        raise torch.OutOfMemoryError(str(good[0].put_back(found))) from None
 
 
 def _present(

@@ -83,6 +83,7 @@ def attack(reader: Reader, folder: Path, numbers: range) -> Outcome:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     signal.signal(signal.SIGALRM, _ring)
     files = reader.files()
+    shutil.rmtree(folder / "input", ignore_errors=True)  # another reader's
     reader.read(reader.put(folder / "input", files))  # whole files are read, and modules imported
     for number in numbers:
         _one(reader, files, folder / "input", number, outcome)

@@ -242,7 +242,12 @@ READERS = (
         mend=_summed,
     ),
     Reader("trials", whole.trials, _read_trials, {"": LINES}, weight=3),
-    Reader("results", whole.results, lambda f: render_results(read_stored(f)), {".json": JSON}),
+    Reader(
+        "results",
+        whole.results,
+        lambda f: render_results(read_stored(f)),
+        {".json": JSON, ".jsonl": LINES},
+    ),
     Reader(
         "story",
         whole.story,

@@ -391,7 +391,8 @@ def results() -> Files:
         "datasets.json": {name: facts | {"shape": [1, 28, 28], "rates": rates_by_kind(name)}},
         f"figures/{experiment.name}.json": look,
     }
-    return {path: json.dumps(document).encode() for path, document in documents.items()}
+    stored = {path: json.dumps(document).encode() for path, document in documents.items()}
+    return {**stored, f"trials/{experiment.name}.jsonl": trials()["trials.jsonl"]}
 
 
 @cache

@@ -22,6 +22,7 @@ from .workers import GpusPerTask, ProcessCount, RayAddress, chosen_place
 
 if TYPE_CHECKING:
     from ..data import Splits
+    from ..locking import Lock
     from ..rivals import Method
     from ..rivals.missing import Missing
     from ..rivals.summary import Row
@@ -144,8 +145,8 @@ def compare(
     _suit_threads(setting.model, splits.train)
     seeds = range(seed, seed + trials)
     source = _source(data, data_dir=data_dir, cache=cache, size=size)
-    with Signals() as signals, _alone(path):
-        found = read_trials(path, setting) if path else []
+    with Signals() as signals, _alone(path) as lock:
+        found = read_trials(path, setting, on_broken=partial(_broken, path)) if path else []
         found = [trial for trial in found if not trial.left_out]  # those are tried again
         missing = missing_trials(found, chosen, seeds)
         try:
@@ -154,7 +155,8 @@ def compare(
                     order = Order(splits, setting, missing, source)
                     for trial in _shown(place.run(order), missing):
                         found.append(trial)
-                        if path:
+                        if path and lock:
+                            lock.check_there()
                             append_trial(path, trial)
         except KeyboardInterrupt:
             kept = f"{len(found)} trials are in {path}; the same command goes on there"
@@ -204,7 +206,11 @@ def _shown(trials: Iterator[Trial], missing: Missing) -> Iterator[Trial]:
             progress.advance(task)
 
 
-def _alone(path: Path | None) -> AbstractContextManager[object]:
+def _broken(path: Path, number: int) -> None:
+    say(f"dos: {path}, line {number} is broken and set aside; the others are kept", file=sys.stderr)
+
+
+def _alone(path: Path | None) -> AbstractContextManager[Lock | None]:
     from ..locking import Lock
 
     return Lock(path, of=str(path), keep=True) if path else nullcontext()

@@ -44,8 +44,10 @@ def joined(device: str | None, out: Path | None) -> Iterator[Peers]:
 @contextmanager
 def _written_down(out: Path, peers: Peers) -> Iterator[None]:
     from ..runs.places import LOGS
+    from ..writing import refuse_links
 
     path = out / LOGS / f"process-{peers.rank}.txt"
+    refuse_links([path.parent, path])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = path.open("a", encoding="utf-8", buffering=1)  # line by line: it may be killed

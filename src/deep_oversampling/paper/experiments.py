@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LEVELS", "LOOKS", "REDUCED_SETS", "TABLES", "Experiment", "K", "Table", "dropped"]
+__all__ = [
+    "LEVELS",
+    "LOOKED_AT",
+    "LOOKS",
+    "REDUCED_SETS",
+    "TABLES",
+    "Experiment",
+    "K",
+    "Table",
+    "dropped",
+]
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ def _balanced(data: str, k: int) -> Experiment:
 
 # what the figures look into, one training of each kind
 LOOKS = (_reduced("mnist", "0.99", ()), _reduced("mnist-back-rotation", "0.9", ()))
+LOOKED_AT = ("cnn", "ros", "dos")  # methods
 
 TABLES = {
     table.name: table

@@ -10,7 +10,7 @@ from ..rivals.summary import cell
 from ..rivals.trials import Trial
 from .cells import DOUBT, CellMaker, number
 from .experiments import TABLES, Experiment
-from .markdown import measure_names, method_title, set_title, table
+from .markdown import measure_names, method_title, plain, set_title, table
 from .performance import found_title
 from .printed import datasets as printed_datasets
 from .settings import SETS
@@ -95,7 +95,7 @@ def datasets(stored: Stored, cells: CellMaker) -> list[str]:
 def _learning_rates(sets: dict[str, dict[str, Any]]) -> list[str]:
     """Which the paper does not print."""
     used = {
-        f"{set_title(name)}, {_KINDS.get(kind, kind)}": rates
+        f"{set_title(name)}, {_KINDS.get(kind, plain(kind))}": rates
         for name, facts in sets.items()
         for kind, rates in facts["rates"].items()
     }
@@ -114,7 +114,7 @@ def _of_set(facts: dict[str, Any]) -> list[str]:
         f"{facts['train']:,}",
         f"{facts['test']:,}",
         " × ".join(map(str, facts["shape"])),
-        facts["layers"],
+        plain(facts["layers"]),
         f"{facts['batch_size']}/{facts['rounds']}",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from ..errors import InputError
 from ..rivals import METHODS
 from ..rivals.summary import cell
+from ..writing import write_whole
 from .experiments import LEVELS, REDUCED_SETS, TABLES
 from .performance import found_title
 from .store import Stored, figures_folder
@@ -42,12 +44,13 @@ def draw_figures(stored: Stored, out: Path) -> None:
         made["curves"] = lambda make: _curves(make, stored)
         made["embeddings"] = lambda make: _embeddings(make, stored)
     same = {"svg.hashsalt": "deep-oversampling", "svg.fonttype": "none", "font.size": 8}
+    same["text.parse_math"] = False  # names are words
     with matplotlib.rc_context(same):
         for name, draw in made.items():
-            figure = draw(_panels)
-            folder.mkdir(parents=True, exist_ok=True)
+            figure, content = draw(_panels), io.BytesIO()
             about = {"Date": None, "Creator": None}
-            figure.savefig(folder / f"{name}.svg", format="svg", metadata=about)
+            figure.savefig(content, format="svg", metadata=about)
+            write_whole({folder / f"{name}.svg": content.getvalue()})
 
 
 def _matplotlib() -> Any:

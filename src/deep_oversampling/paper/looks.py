@@ -19,10 +19,10 @@ from ..rivals import METHODS
 from ..rivals.compare import Entry, begun, entries_of, options_of
 from ..rivals.trials import Setting
 from ..stages import Member, Stage, train_members
+from .experiments import LOOKED_AT
 
-__all__ = ["LOOKED_AT", "look"]
+__all__ = ["look"]
 
-LOOKED_AT = ("cnn", "ros", "dos")
 _POINTS = 500  # test embeddings that are drawn
 _STEPS = 50  # of a precision-recall curve
 

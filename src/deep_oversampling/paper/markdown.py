@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..rivals import METHODS
 from .settings import SETS
 
-__all__ = ["NAMES", "measure_names", "method_title", "set_title", "table"]
+__all__ = ["NAMES", "measure_names", "method_title", "plain", "set_title", "table"]
 
 NAMES = {"precision": "Pr", "recall": "Re", "f1": "F1", "auprc": "AUPRC"}
 
@@ -30,4 +31,13 @@ def method_title(method: str, k: int | None = None) -> str:
 
 def set_title(name: str, found: str | None = None) -> str:
     """As the data calls itself, which may be "re-created", else as the paper does."""
-    return found or SETS[name].title
+    return plain(found) if found else SETS[name].title
+
+
+def plain(text: str) -> str:
+    """What a file says, as words: it can be no tag, link, column or line of its own.
+
+    >>> plain("a|b <script>")
+    'a\\\\|b \\\\<script\\\\>'
+    """
+    return re.sub(r"([\\`*\[\]<>|&])", r"\\\1", " ".join(text.split()))

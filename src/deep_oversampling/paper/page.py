@@ -12,11 +12,13 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..rivals.summary import TEST, summarize
+from ..writing import write_whole
 from .cells import BEYOND, COMPARED, DOUBT, LOWER, CellMaker
 from .experiments import TABLES
 from .facts import classwise, datasets, runtime, summary
 from .figures import FIGURES
 from .headline import headline
+from .markdown import plain
 from .performance import balanced, baseline, over_k, reduction
 from .store import Stored, figures_folder, read_stored
 
@@ -64,8 +66,7 @@ def write_page(out: Path, page: Path) -> None:
     """From the stored trials alone: the same trials, the same bytes."""
     drawn = [name for name in FIGURES if (figures_folder(out) / f"{name}.svg").exists()]
     text = render(read_stored(out), os.path.relpath(out, page.parent), drawn)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
+    write_whole({page: text.encode(errors="backslashreplace")})  # a name may be no text
 
 
 def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
@@ -173,8 +174,8 @@ def _trouble(stored: Stored, name: str) -> list[str]:
             lines.append(f"`{experiment.name}`: not run yet.")
         for row in summarize(trials):
             what = f"`{experiment.name}`, {row.method}"
-            lines += [f"{what}: left out of {row.left_out}"] if row.left_out else []
-            lines += [f"{what}: training lost in {row.lost}"] if row.lost else []
+            lines += [f"{what}: left out of {plain(row.left_out)}"] if row.left_out else []
+            lines += [f"{what}: training lost in {plain(row.lost)}"] if row.lost else []
     return lines
 
 
@@ -196,8 +197,8 @@ def _made_by(stored: Stored, folder: str) -> list[str]:
     trials = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts, default=0)}"
     lines = ["## How they were made", ""]
     lines += [f"- trials of a cell: {trials}, seeds 0, 1, …; each draws its own minority classes"]
-    lines += [f"- {key}: {', '.join(values)}" for key, values in found.items()]
-    lines += [f"- run {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "")]
+    lines += [plain(f"- {key}: {', '.join(values)}") for key, values in found.items()]
+    lines += [plain(f"- run {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else ""))]
     lines += [
         f"- every trial is a line in `{folder}/trials`; `{_COMMAND}` makes this page of them",
         "",

@@ -108,13 +108,14 @@ class Laboratory:
         if not job.trials:
             return
         check_writable(job.path)
-        with Lock(job.path, of=str(job.path), keep=True):
-            yield from self._run(job)
+        with Lock(job.path, of=str(job.path), keep=True) as lock:
+            yield from self._run(job, lock)
 
-    def _run(self, job: Job) -> Iterator[Trial]:
+    def _run(self, job: Job, lock: Lock) -> Iterator[Trial]:
         known = {(t.method, t.seed, t.left_out) for t in job.stored if t.left_out}
         last = read_headers(job.path)[-1:]
         for trial in self.workers.run(self._order(job)):
+            lock.check_there()
             header = self._header(job, trial.where)  # a cluster may have several kinds of nodes
             if header not in last:
                 append_header(job.path, header)

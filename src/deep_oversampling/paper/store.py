@@ -14,7 +14,8 @@ from ..rivals import METHODS
 from ..rivals.trials import Trial, read_headers, read_trials
 from ..schema import Holds, is_number, is_text, is_whole, list_of, table, table_of
 from ..writing import write_whole
-from .experiments import TABLES, Experiment
+from .experiments import LOOKED_AT, TABLES, Experiment
+from .settings import SETS
 
 __all__ = [
     "Stored",
@@ -68,7 +69,7 @@ def read_stored(out: Path) -> Stored:
     paths = {name: trials_file(out, name) for name in sorted(names)}
     return Stored(
         {name: read_trials(path) for name, path in paths.items()},
-        {name: read_headers(path) for name, path in paths.items()},
+        {name: _headers(path) for name, path in paths.items()},
         read_datasets(out),
         {path.stem: _json(path, _is_look) for path in sorted(figures_folder(out).glob("*.json"))},
     )
@@ -87,7 +88,7 @@ def check_results(out: Path) -> None:
 def read_datasets(out: Path) -> dict[str, dict[str, Any]]:
     """What the sets are and how they are used, by name."""
     path = datasets_file(out)
-    return _json(path, table_of(_is_set)) if path.exists() else {}
+    return _json(path, _are_sets) if path.exists() else {}
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -107,6 +108,19 @@ def _json(path: Path, holds: Holds) -> dict[str, Any]:
     return content
 
 
+def _headers(path: Path) -> list[dict[str, Any]]:
+    found = read_headers(path)
+    if not all(map(_is_header, found)):
+        raise InputError(
+            f"{path} must have headers that say where and when its trials were run, found one "
+            "that does not; delete that line"
+        )
+    return found
+
+
+_is_header = table(where=table_of(is_text), date=is_text)
+
+
 def _are_rates(value: Any) -> bool:
     """Of methods, by name."""
     return table_of(is_number)(value) and value.keys() <= METHODS.keys()
@@ -118,23 +132,40 @@ _is_set = table(
     shape=list_of(is_whole),
     rates=table_of(_are_rates),
 )
+
+
+def _are_sets(value: Any) -> bool:
+    return table_of(_is_set)(value) and value.keys() <= SETS.keys()
+
+
 _are_points = list_of(lambda point: list_of(is_number)(point) and len(point) == 2)
-_is_look = table(
+_looks_right = table(
     setting=table(data=is_text, imbalance=is_text, rounds=is_whole),
     **dict.fromkeys(("minority", "labels"), list_of(is_whole)),
     methods=table_of(
         table(
             within=list_of(is_number),
             **dict.fromkeys(("curve", "before", "after"), _are_points),
-        )
+        ),
+        needs=LOOKED_AT,
     ),
 )
 
 
+def _is_look(value: Any) -> bool:
+    """With a point for every label, and nothing that no figure has a place for."""
+    return (
+        _looks_right(value)
+        and len(value["methods"]) == len(LOOKED_AT)
+        and all(
+            seen["curve"] and len(seen["before"]) == len(seen["after"]) == len(value["labels"])
+            for seen in value["methods"].values()
+        )
+    )
+
+
 def copy_printed(out: Path) -> None:
     """The paper's numbers beside ours, so that the folder is complete."""
-    folder = out / "printed"
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in files(__package__).joinpath("printed").iterdir():
-        if file.name.endswith(".csv"):
-            (folder / file.name).write_bytes(file.read_bytes())
+    printed = files(__package__).joinpath("printed").iterdir()
+    tables = [file for file in printed if file.name.endswith(".csv")]
+    write_whole({out / "printed" / file.name: file.read_bytes() for file in tables})

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import InputError
 from ..reading import MOST_WORDS, parse_json, read_lines
 from ..schema import is_number, is_text, is_whole, list_of, or_none, table, table_of
+from ..writing import refuse_links
 
 __all__ = [
     "GROUPS",
@@ -112,6 +113,8 @@ def _append(path: Path, content: dict[str, Any]) -> None:
                 file.seek(-1, os.SEEK_END)
                 line = line if file.read() == b"\n" else "\n" + line
             file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise _not_writable(path, error) from None
 
@@ -183,6 +186,7 @@ def _is_header(content: Any) -> bool:
 
 def check_writable(path: Path) -> None:
     """Before hours of training, not after."""
+    refuse_links([path])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()

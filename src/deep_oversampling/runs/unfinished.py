@@ -16,10 +16,11 @@ from torch import Tensor
 from ..durable import read_checked, write_checked
 from ..errors import InputError
 from ..locking import Lock
-from ..reading import parse_json
+from ..reading import MOST_WORDS, parse_json
 from ..resuming import Checkpoints, OnFound, OnSteps, described, digest_of
 from ..schema import is_count, is_number, is_real, list_of, table
 from ..selection import Candidate
+from ..writing import refuse_links
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
 
@@ -88,6 +89,8 @@ class Unfinished:
 
     def take(self) -> None:
         """From here on it is this process's."""
+        refuse_links([self._folder])
+        refuse_links(self._folder.rglob("*"))  # which enters no link
         try:
             self._folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -204,7 +207,7 @@ _is_task = table(candidates=list_of(_is_candidate))
 
 def _read_task(path: Path) -> dict[str, Any]:
     try:
-        content = read_checked(path)
+        content = read_checked(path, MOST_WORDS)
         found = None if content is None else parse_json(content)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} must be a readable file of an unfinished run: {error}") from None
