@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 __all__ = ["fastest", "limited", "peak", "seconds_of"]
 

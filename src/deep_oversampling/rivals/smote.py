@@ -22,6 +22,7 @@ from ..seeding import Streams
 from ..stages import Stage
 from .method import Contest, Method, Training, passes
 from .tables import Joined
+from .threads import at_once
 
 __all__ = ["SMOTE_PIXELS", "imbalanced_learn", "with_smote"]
 
@@ -51,12 +52,15 @@ def with_smote(samples: Samples, plan: Plan, rng: Streams) -> Samples | Joined:
     total, device = int(missing.sum()), samples.y.device
     if not total:
         return samples
-    # in one piece and in the storage type, so that as floats there is one class at a time
+    # in one piece and in the storage type, so that as floats there are few classes at a time
     x = torch.empty((total, *samples.x.shape[1:]), dtype=samples.x.dtype, device=device)
-    for j, part in enumerate(x.split(missing.tolist())):
-        if len(part):
-            own = samples.x[(samples.y == j).nonzero().flatten()]
-            part.copy_(_between(own, len(part), rng("smote", j), smote))
+    parts = x.split(missing.tolist())
+
+    def fill(j: int) -> None:
+        own = samples.x[(samples.y == j).nonzero().flatten()]
+        parts[j].copy_(_between(own, len(parts[j]), rng("smote", j), smote))
+
+    at_once(fill, missing.nonzero().flatten().tolist())
     y = torch.arange(samples.n).repeat_interleave(missing).to(device)
     return Joined(samples, samples.with_x(x, y))
 
