@@ -1,5 +1,7 @@
 """A batch that does not fit into memory is taken in parts, and the result is the same."""
 
+import gc
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -53,21 +55,37 @@ def test_a_batch_is_halved_until_it_fits(
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU's memory can be limited")
 def test_a_gpu_that_runs_out_of_memory(caplog: pytest.LogCaptureFixture) -> None:
-    x = torch.randint(0, 256, (64, 3, 64, 64), generator=generator(), dtype=torch.uint8)
+    x = torch.randint(0, 256, (64, 3, 128, 128), generator=generator(), dtype=torch.uint8)
     samples, options = Samples(x, torch.arange(64) % 4 % 3), {**OPTIONS, "device": "cuda"}
-    whole, split = lenet((3, 64, 64), 3, seed=0), lenet((3, 64, 64), 3, seed=0)
-    torch.cuda.reset_peak_memory_stats()
-    fit(whole, samples, **{**options, "batch_size": 64})
-    total = torch.cuda.get_device_properties(0).total_memory
-    used = torch.cuda.max_memory_allocated()
+    whole, split = lenet((3, 128, 128), 3, seed=0), lenet((3, 128, 128), 3, seed=0)
+    gc.collect()  # what earlier tests left
     torch.cuda.empty_cache()
-    torch.cuda.set_per_process_memory_fraction(0.7 * used / total)
+    torch.cuda.reset_peak_memory_stats()
+    before, others = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    fit(whole, samples, **{**options, "batch_size": 64})
+    used = torch.cuda.max_memory_allocated() - before
+    gc.collect()
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((others + 0.7 * used) / total)
     try:
         fit(split, samples, **{**options, "batch_size": 64})
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert "out of memory with a batch of 64" in caplog.text
     torch.testing.assert_close(weights(split), weights(whole), rtol=1e-2, atol=1e-3)
+
+
+def test_samples_that_do_not_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Samples, "to", full)
+    network = small()
+    before = weights(network).clone()
+    with pytest.raises(torch.OutOfMemoryError, match=r"room for the \d+ samples.* View"):
+        fit(network, blobs(), **OPTIONS)
+    assert torch.equal(weights(network), before)
 
 
 def test_dropout_draws_for_the_gradient_what_it_drew_before() -> None:

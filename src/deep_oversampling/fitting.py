@@ -188,7 +188,7 @@ def fit_many(
     check_shared(peers, networks, min(sizes), engine, place)
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
-    moved = {id(own): own.to(place) for own in all_samples}
+    moved = {id(own): _moved(own, place) for own in all_samples}
     for e, network in enumerate(networks):
         own, plan = all_samples[e], all_plans[e]
         check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
@@ -263,6 +263,17 @@ def fit_many(
         if checkpoint is not None:
             checkpoint.close()
     return [member.error or member.history for member in members]
+
+
+def _moved(samples: Samples, place: torch.device) -> Samples:
+    """It stays an error of that kind, which those who started several trainings wait for."""
+    try:
+        return samples.to(place)
+    except torch.OutOfMemoryError:
+        raise torch.OutOfMemoryError(
+            f"the device ({place}) must have room for the {len(samples)} samples, found that it "
+            "has not; open them from disk as a View, or choose another device"
+        ) from None
 
 
 def _maker(
