@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -142,14 +144,17 @@ def _residual_cases(folder: Path) -> dict[str, Case]:
     return found
 
 
-def trial(job: tuple[str, int], cifar10: Path | None) -> dict[str, object]:
+def trial(
+    job: tuple[str, int], *, cifar10: Path | None = None, kinds: Sequence[str] = tuple(KINDS)
+) -> dict[str, object]:
     """All trainings of a case; one that is given up counts with the weights it left."""
     name, seed = job
     torch.set_num_threads(1)
     case = cases(cifar10)[name]
     train, judged = case.parts(seed)
     line: dict[str, object] = {"case": name, "seed": seed}
-    for kind, (levelled, adjusted) in KINDS.items():
+    for kind in kinds:
+        levelled, adjusted = KINDS[kind]
         with isolated(streams(seed)("network")):
             network = case.network()
         if train.x.ndim > 2:
@@ -195,15 +200,15 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
 
 
 def means(lines: Sequence[dict[str, Any]]) -> str:
-    """All kinds, over the cases of an imbalance."""
-    judged = [(imbalance, how) for imbalance in REDUCED for how in ("even", "as trained")]
+    """All kinds, over the cases of an imbalance that have all."""
     found = {}
-    for imbalance, how in judged:
-        cases = _by_case(lines, how).items()
-        found[imbalance, how] = np.mean([c.mean(1) for n, c in cases if imbalance in n], axis=0)
-    heads = "| | " + " | ".join(map(", ".join, judged)) + " |\n" + "|---" * (len(judged) + 1) + "|"
+    for imbalance, how in product(REDUCED, ("even", "as trained")):
+        whole = [c for n, c in _by_case(lines, how).items() if imbalance in n and len(c) > 2]
+        if whole:
+            found[imbalance, how] = np.mean([c.mean(1) for c in whole], axis=0)
+    heads = "| | " + " | ".join(map(", ".join, found)) + " |\n" + "|---" * (len(found) + 1) + "|"
     rows = [
-        f"| {kind} | {' | '.join(_short(found[column][i]) for column in judged)} |"
+        f"| {kind} | {' | '.join(_short(column[i]) for column in found.values())} |"
         for i, kind in enumerate(KINDS)
     ]
     return "\n".join([heads, *rows])
@@ -213,7 +218,7 @@ def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:  # (k
     found = defaultdict(list)
     for line in lines:
         if "case" in line:
-            found[line["case"]].append([line[kind][how] for kind in KINDS])
+            found[line["case"]].append([line[kind][how] for kind in KINDS if kind in line])
     return {case: np.array(values).T for case, values in found.items()}
 
 
@@ -227,6 +232,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=["*"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--cifar10", type=Path, help="folder of its official .bin files")
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     lines = []
@@ -238,8 +244,10 @@ def main() -> None:
     jobs = [(n, s) for s in range(options.seeds) for n in names if (n, s) not in done]
     if jobs:
         write_header(options.out, judged_on="held-out samples")
-    with ProcessPoolExecutor(options.processes) as pool:
-        for line in pool.map(partial(trial, cifar10=options.cifar10), jobs):
+    one = partial(trial, cifar10=options.cifar10, kinds=options.kinds)
+    # not forked: who has looked at a GPU cannot be
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        for line in pool.map(one, jobs):
             lines.append(line)
             with options.out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
