@@ -19,6 +19,7 @@ PROJECT = PACKAGE.parents[1]
 # folder is one room; the package itself, "", stands where its __init__ gathers what users call.
 ORDER = [
     "errors",
+    "memory",
     "moments",
     "reading",
     "schema",
@@ -50,7 +51,6 @@ ORDER = [
     "replaying",
     "cuda_graphs",
     "engine",
-    "memory",
     "training",
     "metrics",
     "calibration",

@@ -1,12 +1,13 @@
 """A batch that does not fit into memory is taken in parts, and the result is the same."""
 
 import gc
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from deep_oversampling import Network, Samples, fit, lenet
+from deep_oversampling import Network, Samples, embed, fit, lenet, predict
 from deep_oversampling.history import Round
 from deep_oversampling.memory import is_out_of_memory
 from deep_oversampling.seeding import isolated
@@ -16,20 +17,23 @@ OPTIONS = {"rounds": 2, "batch_size": 12, "device": "cpu", "seed": 3}
 
 
 class Fits(nn.Module):
-    """As if there were memory for so many rows, where gradients are wanted."""
+    """As if there were memory for so many rows: where gradients are wanted, or always."""
 
-    def __init__(self, rows: int, error: type[RuntimeError] = torch.OutOfMemoryError) -> None:
+    def __init__(
+        self, rows: int, error: type[RuntimeError] = torch.OutOfMemoryError, always: bool = False
+    ) -> None:
         super().__init__()
-        self.rows, self.error, self.refused = rows, error, 0
+        self.rows, self.error, self.always, self.refused = rows, error, always, 0
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training and torch.is_grad_enabled() and len(x) > self.rows:
+        wanted = self.training and torch.is_grad_enabled()
+        if (wanted or self.always) and len(x) > self.rows:
             self.refused += 1
             raise self.error("[DefaultCPUAllocator] can't allocate memory")
         return x
 
 
-def limited(network: Network, rows: int, **options: type[RuntimeError]) -> Fits:
+def limited(network: Network, rows: int, **options: Any) -> Fits:
     limit = Fits(rows, **options)
     network.embedder = nn.Sequential(limit, network.embedder)
     return limit
@@ -51,6 +55,27 @@ def test_a_batch_is_halved_until_it_fits(
         assert ours.classifier_loss == pytest.approx(theirs.classifier_loss, rel=1e-5)
         assert ours.embedding_loss == pytest.approx(theirs.embedding_loss, rel=1e-4)
     assert split.parts == 1  # who uses the network afterwards need not know
+
+
+@pytest.mark.parametrize("rows", [1, 5, 12])
+def test_what_is_only_looked_at_is_halved_as_well(rows: int) -> None:
+    """Embeddings of all samples, what a round is examined by, and probabilities."""
+    whole, split = small(), small()
+    limit = limited(split, rows, always=True)
+    for network in (whole, split):
+        fit(network, blobs(), **OPTIONS)
+    torch.testing.assert_close(weights(split), weights(whole), rtol=1e-5, atol=1e-6)
+    limit.refused = 0
+    for function in (embed, predict):
+        torch.testing.assert_close(function(split, blobs().x), function(whole, blobs().x))
+    assert limit.refused > 1
+
+
+def test_one_row_must_fit() -> None:
+    network = small()
+    limited(network, 0, always=True)
+    with pytest.raises(torch.OutOfMemoryError):
+        predict(network, blobs().x)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="a GPU's memory can be limited")

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from .errors import TrainingError
 from .history import History, Mishap
+from .memory import as_memory_allows
 from .network import Network
 from .views import View
 
@@ -82,7 +83,9 @@ class Examination:
         """How long they are, and their variance per squared length."""
         with torch.inference_mode():
             parts = self._x.to(network.device).split(self._at_once)
-            v = torch.cat([network.eval().embed(part) for part in parts]).float().cpu().double()
+            network.eval()
+            v = torch.cat([as_memory_allows(network.embed, part) for part in parts])
+        v = v.float().cpu().double()
         length = float(v.square().sum(1).mean())
         variance = float(v.var(0, correction=0).sum())
         return math.sqrt(length), variance / length if length else 0.0

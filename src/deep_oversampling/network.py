@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .errors import InputError, TrainingError
+from .memory import as_memory_allows
 from .peers import Peers
 from .views import View, chunks
 
@@ -262,7 +263,7 @@ def in_chunks(
     some = x.select(rows) if isinstance(x, View) else x[rows]
     for part in chunks(some, size):
         with torch.no_grad():  # not around the loop: whoever takes the parts has gradients
-            made = function(part.to(network.device))
+            made = as_memory_allows(function, part.to(network.device))
         yield made
 
 
