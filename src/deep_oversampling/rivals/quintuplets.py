@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 from ..samples import Samples
 from .tables import Grouped, class_balanced
-from .threads import at_once
 from .triplet import Group
 
 __all__ = ["Quintuplets", "clusters", "draw_anchors", "quintuplets"]
@@ -30,27 +28,23 @@ _CANDIDATES = 10  # of a class, on the average
 
 def clusters(v: Tensor, y: Tensor, seed: int) -> Tensor:  # (m, d), (m,) -> (m,)
     """Per-class k-means on the features: the cluster of each sample, numbered over all classes."""
+    from sklearn.cluster import MiniBatchKMeans
     from sklearn.exceptions import ConvergenceWarning
 
     features, labels = v.cpu().numpy(), y.cpu().numpy()
-    classes = [np.flatnonzero(labels == j) for j in np.unique(labels)]
-    with warnings.catch_warnings():  # fewer distinct features than clusters: fewer clusters
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        inner = at_once(lambda rows: _k_means(features[rows], seed), classes)
     found, first = np.empty(len(labels), np.int64), 0
-    for rows, own in zip(classes, inner, strict=True):
-        found[rows] = first + own
-        first += own.max() + 1
+    for j in np.unique(labels):
+        rows = np.flatnonzero(labels == j)
+        k = int(np.clip(len(rows) // _MEMBERS, 1, _CLUSTERS))
+        means = MiniBatchKMeans(k, random_state=seed, n_init=1, batch_size=1024)
+        # steps are so small that threads would only wait for each other
+        with warnings.catch_warnings(), threadpool_limits(1):
+            # fewer distinct features than clusters: fewer clusters
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            inner = means.fit_predict(features[rows])
+        found[rows] = first + np.unique(inner, return_inverse=True)[1]  # none is empty
+        first = found[rows].max() + 1
     return torch.from_numpy(found).to(y.device)
-
-
-def _k_means(features: NDArray[Any], seed: int) -> NDArray[Any]:  # (m, d) -> (m,)
-    """Clusters from 0 on, none of them empty."""
-    from sklearn.cluster import MiniBatchKMeans
-
-    k = int(np.clip(len(features) // _MEMBERS, 1, _CLUSTERS))
-    means = MiniBatchKMeans(k, random_state=seed, n_init=1, batch_size=1024)
-    return np.unique(means.fit_predict(features), return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
