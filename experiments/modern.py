@@ -1,7 +1,7 @@
 """Which form of DOS lifts a modern network? ResNet-32 on CIFAR-10-LT, batch norm, augmentation.
 
     python experiments/modern.py DATA OUT.jsonl --imbalance exp:100 --forms 'la*' --seeds 5
-    python experiments/modern.py DATA OUT.jsonl --forms la la+hull --set k=10 copies=8
+    python experiments/modern.py DATA OUT.jsonl --forms la la+dos-half --set k=10 pull=1.0
 
 The protocol is that of ``dos compare --recipe cifar-lt`` (docs/modern.md). Forms are judged by the
 images that the imbalance protocol took away, all of them, as mean recall over the classes; the test
@@ -15,8 +15,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import torch
 from torch.optim import SGD, Optimizer
@@ -29,6 +30,7 @@ from deep_oversampling.data import imbalanced, load, set_aside
 from deep_oversampling.errors import InputError
 from deep_oversampling.network import pick_device
 from deep_oversampling.rivals.compare import make_network
+from deep_oversampling.rivals.method import evenly
 from deep_oversampling.rivals.recipes import rate_share
 from deep_oversampling.seeding import Streams, streams
 from deep_oversampling.stages import Member, Stage
@@ -40,6 +42,9 @@ from pull_rule import write_header
 T = TypeVar("T")
 
 AUGMENT = CropAndFlip()
+
+Part = Literal["start", "half", "late", "end"]
+PARTS: tuple[Part, ...] = ("start", "half", "late", "end")  # each begins where the last one ends
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,10 @@ class Settings:
 
     def rounds(self, begins: Begin) -> range:
         """The epochs that a form trains for; a second stage comes after the last."""
-        late = self.epochs * 4 // 5
-        whole, second = self.epochs, max(1, self.epochs // 20)
+        half, late, whole = self.epochs // 2, self.epochs * 4 // 5, self.epochs
+        second = max(1, self.epochs // 20)
         return {
-            "start": range(whole),
+            "half": range(half, whole),
             "late": range(late, whole),
             "end": range(whole, whole + second),
         }[begins]
@@ -82,7 +87,7 @@ class Search:
     def run(self, jobs: Sequence[tuple[Form, int]]) -> Iterator[dict[str, object]]:
         """A line for every form and seed."""
         self._prepare(jobs)
-        for begins in ("end", "late", "start"):  # the cheap ones first
+        for begins in ("end", "late", "half"):  # the cheap ones first
             chosen = [(form, seed) for form, seed in jobs if form.begins == begins]
             for some in _in_groups(chosen, self._at_once):
                 members = [self._begun(form, seed) for form, seed in some]
@@ -97,15 +102,13 @@ class Search:
 
     def _prepare(self, jobs: Sequence[tuple[Form, int]]) -> None:
         """Train what the forms begin with, where it is not there yet."""
-        for part, ends, later in (
-            ("start", "late", ("late", "end")),
-            ("late", "end", ("end",)),
-        ):
+        for part, ends in pairwise(PARTS):
+            later = PARTS[PARTS.index(ends) :]
             wanted = dict.fromkeys((form.partner, s) for form, s in jobs if form.begins in later)
             missing = [one for one in wanted if not self._path(*one, ends).exists()]
             for some in _in_groups(missing, self._at_once):
-                members = [self._partner_begun(*one, part) for one in some]
-                self._train(members, range(self._begin(part), self._begin(ends)))
+                members = [self._partner_begun(*one, part, ends) for one in some]
+                self._train(members, self._between(part, ends))
                 for (partner, seed), member in zip(some, members, strict=True):
                     if member.error:
                         raise member.error
@@ -114,14 +117,14 @@ class Search:
                     told = f"{partner}, seed {seed}, from {part} to {ends}: {seconds:.1f} s"
                     print(told, flush=True)
 
-    def _begin(self, part: Begin) -> int:
-        return self.settings.rounds(part).start
+    def _between(self, part: Part, ends: Part) -> range:
+        start = 0 if part == "start" else self.settings.rounds(part).start
+        return range(start, self.settings.rounds(ends).start)
 
-    def _partner_begun(self, partner: str, seed: int, part: Begin) -> Member:
+    def _partner_begun(self, partner: str, seed: int, part: Part, ends: Part) -> Member:
         """A partner's training from ``part`` to the next one."""
         network, rng = self._network(partner, seed, part), _part(seed, part)
-        ends = self._begin("late" if part == "start" else "end")
-        task = Task(self.data(seed)[0], ends - self._begin(part), rng, AUGMENT)
+        task = Task(self.data(seed)[0], len(self._between(part, ends)), rng, AUGMENT)
         stages = PARTNERS[partner].stages(task, late=part == "late")
         return Member(network.to(self._device), stages, rng)
 
@@ -129,13 +132,12 @@ class Search:
         samples, rng = self.data(seed)[0], _part(seed, form.begins)
         network = self._network(form.partner, seed, form.begins).to(self._device)
         network = form.prepare(network, samples)
-        rounds = len(self.settings.rounds(form.begins))
-        late_from = self._begin("late") if form.begins == "start" else 0
-        task = Task(samples, rounds, rng, AUGMENT, late_from)
+        task = Task(samples, len(self.settings.rounds(form.begins)), rng, AUGMENT)
         stages: Iterator[Stage] = form.stages(network, task, PARTNERS[form.partner])
+        stages = evenly(stages, task.contest)  # an epoch is m images for everyone
         return Member(network.to(self._device), stages, rng)
 
-    def _network(self, partner: str, seed: int, part: Begin) -> Network:
+    def _network(self, partner: str, seed: int, part: Part) -> Network:
         """As the partner left it when ``part`` begins."""
         network = make_network(self.settings.model, self.data(seed)[0], seed)
         network = PARTNERS[partner].prepare(network)
@@ -143,7 +145,7 @@ class Search:
             load_weights(network, self._path(partner, seed, part))
         return network
 
-    def _path(self, partner: str, seed: int, part: Begin) -> Path:
+    def _path(self, partner: str, seed: int, part: Part) -> Path:
         s = self.settings
         kind = f"{s.imbalance}-{s.model}-{partner}-e{s.epochs}-b{s.batch_size}"
         kind += f"-lr{s.learning_rate:g}-wd{s.weight_decay:g}{'-bf16' if s.bf16 else ''}"
@@ -195,7 +197,7 @@ def groups_of(counts: torch.Tensor) -> dict[str, torch.Tensor]:
     return {name: own for name, own in which.items() if bool(own.any())}
 
 
-def _part(seed: int, part: Begin) -> Streams:
+def _part(seed: int, part: Part) -> Streams:
     """Draws of their own for every part of a training, which counts its rounds from 0."""
     return partial(streams(seed), part)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -15,8 +14,6 @@ from deep_oversampling.losses import Loss, entropy
 from deep_oversampling.rivals import effective_number, ldam, logit_adjusted, weighted
 from deep_oversampling.rivals.ldam import with_cosine_head
 from deep_oversampling.rivals.method import Contest, with_loss
-from deep_oversampling.rivals.mixup import mixup
-from deep_oversampling.rivals.tables import Mixed
 from deep_oversampling.seeding import Streams
 from deep_oversampling.stages import Stage
 
@@ -29,7 +26,6 @@ class Task:
     rounds: int  # of this part of the training
     rng: Streams
     augment: Augmentation
-    late_from: int = 0  # the round before which the learning rate falls
 
     @property
     def counts(self) -> Tensor:  # (n,)
@@ -50,7 +46,6 @@ class Partner:
     point_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # where classes are alike
     prepare: Callable[[Network], Network] = lambda network: network
     reweights: bool = False  # from the first fall of the learning rate on
-    mixes: bool = False
 
     def weights(self, task: Task, late: bool) -> Tensor | None:  # (n,)
         return effective_number(task.counts) if self.reweights and late else None
@@ -58,20 +53,8 @@ class Partner:
     def stages(self, task: Task, *, late: bool) -> Iterator[Stage]:
         loss, weights = self.make_loss(task.counts), self.weights(task, late)
         objective = with_loss(loss) if weights is None else weighted(weights, loss)
-        for t in range(task.rounds):
-            if self.mixes:
-                mixed = Mixed.drawn(task.samples, task.rng("mix", t))
-                yield Stage("mixed", mixed, mixup(loss))
-            else:
-                yield Stage("single", task.samples, objective)
-
-
-def by_class(ell: Tensor, y: Tensor, weights: Tensor | None) -> Tensor:  # (b,), (b,), (n,)
-    """Losses weighted by the classes of their samples, as large on the average as before."""
-    if weights is None:
-        return ell
-    share = weights.to(ell)[y]
-    return ell * share / share.mean()
+        for _ in range(task.rounds):
+            yield Stage("single", task.samples, objective)
 
 
 class _UnitLength(nn.Module):
@@ -89,11 +72,6 @@ def with_unit_embeddings(network: Network, scale: float = 16.0) -> Network:
 PARTNERS = {
     "ce": Partner(),
     "la": Partner(logit_adjusted),
-    "la-1.5": Partner(partial(logit_adjusted, tau=1.5)),
-    "la-2": Partner(partial(logit_adjusted, tau=2.0)),
     "ldam": Partner(ldam, ldam, with_cosine_head, reweights=True),
     "ce-unit": Partner(prepare=with_unit_embeddings),
-    "la-unit": Partner(logit_adjusted, prepare=with_unit_embeddings),
-    "mixup": Partner(mixes=True),
-    "mixup-la": Partner(logit_adjusted, mixes=True),
 }

@@ -25,7 +25,7 @@ def search(tmp_path: Path, settings: Settings = TINY) -> Search:
     return Search(pictures((30, 30, 30)), settings, tmp_path, torch.device("cpu"), at_once=3)
 
 
-@pytest.mark.parametrize("partner", ["ce", "la", "ldam", "mixup", "la-unit"])
+@pytest.mark.parametrize("partner", list(PARTNERS))
 def test_every_form_runs(partner: str, tmp_path: Path) -> None:
     forms = [form for form in FORMS.values() if form.partner == partner]
     lines = list(search(tmp_path).run([(form, 0) for form in forms]))
@@ -39,19 +39,20 @@ def test_every_form_runs(partner: str, tmp_path: Path) -> None:
 
 def test_a_residual_network_in_miniature(tmp_path: Path) -> None:
     settings = replace(TINY, model="resnet32")
-    jobs = [(FORMS[name], 0) for name in ("la", "la+live-both", "la+hull")]
+    jobs = [(FORMS[name], 0) for name in ("la", "la+live-late", "la+dos-half")]
     lines = {line["form"]: line for line in search(tmp_path, settings).run(jobs)}
     assert [lines[form.name]["lost"] for form, _ in jobs] == [""] * 3
-    assert lines["la+live-both"]["recall"] != lines["la+hull"]["recall"]
+    assert lines["la+live-late"]["recall"] != lines["la+dos-half"]["recall"]
 
 
 def test_forms_share_what_their_partner_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    jobs = [(FORMS[name], seed) for name in ("ce", "ce+hull", "ce+drs") for seed in (0, 1)]
+    jobs = [(FORMS[name], seed) for name in ("ce", "ce+dos-half", "ce+drs") for seed in (0, 1)]
     first = list(search(tmp_path).run(jobs))
-    assert capsys.readouterr().out.count("from start to late") == 2
-    assert len(list(tmp_path.glob("*.safetensors"))) == 4
+    told = capsys.readouterr().out
+    assert [told.count(f"from {part} to") for part in ("start", "half", "late")] == [2, 2, 2]
+    assert len(list(tmp_path.glob("*.safetensors"))) == 6
     again = list(search(tmp_path).run(jobs[::-1]))
     assert capsys.readouterr().out == ""
     assert sorted(_told(line) for line in first) == sorted(_told(line) for line in again)
@@ -63,6 +64,7 @@ def _told(line: dict[str, object]) -> str:
 
 def test_parts_of_a_training_have_the_rates_of_the_whole() -> None:
     settings = Settings()
+    assert settings.rounds("half") == range(100, 200)
     assert settings.rounds("late") == range(160, 200)
     assert settings.rounds("end") == range(200, 210)
     shares = [settings.rate_share(t) for t in (0, 10, 160, 180, 200, 209)]
@@ -78,9 +80,9 @@ def test_groups_are_thirds_on_a_logarithmic_scale() -> None:
 
 
 def test_options_of_a_form_can_be_changed_and_its_name_says_so() -> None:
-    (form,) = chosen_forms(["la+hull"], ["k=10", "anew=False"])
-    assert form.name == "la+hull[anew=False,k=10]"
-    assert form.stages.keywords == {"k": 10, "anew": False}
+    (form,) = chosen_forms(["la+dos-half"], ["k=10", "seen=True"])
+    assert form.name == "la+dos-half[k=10,seen=True]"
+    assert form.stages.keywords == {"k": 10, "seen": True}
     with pytest.raises(InputError, match=r"la\+crt must be given options that it has \(none\)"):
         chosen_forms(["la+crt"], ["k=10"])
     with pytest.raises(InputError, match="found hulls"):
@@ -98,23 +100,23 @@ def test_the_script_goes_on_where_it_was(
     command += ["--model", "C4-F6", "--device", "cpu", "--seeds", "2", "--forms"]
     monkeypatch.setattr(sys, "argv", [*command, "ce"])
     modern.main()
-    monkeypatch.setattr(sys, "argv", [*command, "ce", "ce+hull"])
+    monkeypatch.setattr(sys, "argv", [*command, "ce", "ce+dos-late"])
     modern.main()
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     told = [(line["form"], line["seed"]) for line in lines if "header" not in line]
-    assert told == [("ce", 0), ("ce", 1), ("ce+hull", 0), ("ce+hull", 1)]
+    assert told == [("ce", 0), ("ce", 1), ("ce+dos-late", 0), ("ce+dos-late", 1)]
     assert lines[0]["header"]["judged_on"] == "removed"
-    assert "ce+hull 1 " in capsys.readouterr().out
+    assert "ce+dos-late 1 " in capsys.readouterr().out
 
 
 def test_a_form_is_paired_with_its_partner_seed_by_seed() -> None:
-    made = [("ce", 0, 0.70), ("ce", 1, 0.72), ("ce+hull", 0, 0.73), ("ce+hull", 1, 0.74)]
+    made = [("ce", 0, 0.70), ("ce", 1, 0.72), ("ce+dos-late", 0, 0.73), ("ce+dos-late", 1, 0.74)]
     lines = [
         {"form": form, "seed": seed, "accuracy": value, "many": value, "few": value, "lost": ""}
-        for form, seed, value in [*made, ("ce+hull", 2, 0.1), ("la+hull", 0, 0.5)]
+        for form, seed, value in [*made, ("ce+dos-late", 2, 0.1), ("la+dos-late", 0, 0.5)]
     ]
     _, _, *rows = table_of(lines)
-    assert [row.split()[1] for row in rows] == ["ce", "ce+hull", "la+hull"]
+    assert [row.split()[1] for row in rows] == ["ce", "ce+dos-late", "la+dos-late"]
     assert rows[0].startswith("| ce | 2 | 71.00 ± 1.41 | 71.00 ± 1.41 | – | 71.00 ± 1.41 | – |")
     assert "| +2.50 | 0.126 |" in rows[1]  # of seeds 0 and 1, which both have
     assert rows[2].endswith("|  |  |")

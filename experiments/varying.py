@@ -1,0 +1,36 @@
+"""One step of DOS with parts left out or changed, to see which of them does what."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from deep_oversampling import Network
+from deep_oversampling.losses import Loss, embedding_loss, proximity, weighted_errors
+from deep_oversampling.oversampling import MicroClusters
+from deep_oversampling.pull import limit_pull
+
+
+def varied(
+    network: Network,
+    z: MicroClusters,
+    *,
+    pull: float,  # λ
+    limit: float,
+    loss: Loss,
+    in_g: float = 1.0,  # times ρ′: 0 leaves the neighbours out of ℓ_g
+    divided: bool = False,  # by 1 + Σ ρ′: a row with neighbours weighs as much as one without
+) -> tuple[Tensor, Tensor]:
+    """ℓ′_g and λℓ′_f; with the defaults those of `multi_task`."""
+    fx = network.embed(z.x)
+    to_g, to_f = limit_pull(fx, limit)
+    b, (c, k, _) = len(fx), z.v.shape
+    errors = weighted_errors(to_f[:c], z.v, z.w)
+    logits = network.classifier(torch.cat([to_g, z.v.flatten(0, 1)]))
+    others = loss(logits[b:], z.y[:c].repeat_interleave(k)).view(c, k)
+    rho = in_g * proximity(errors, z.mask)
+    ell_g = loss(logits[:b], z.y) + pad((rho * others).sum(1), (0, b - c))
+    if divided:
+        ell_g = ell_g / (1 + pad(rho.sum(1), (0, b - c)))
+    return ell_g, pad(pull * embedding_loss(errors), (0, b - c))

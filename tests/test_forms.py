@@ -1,0 +1,166 @@
+"""Forms of DOS for a modern network: parts that are left out or changed, and a memory."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch.optim import SGD
+
+from contests import pictures, small_lenet
+from deep_oversampling import Engine, Plan, Samples, embed, resnet32, training
+from deep_oversampling.augmentation import CropAndFlip
+from deep_oversampling.embeddings import embed_classes
+from deep_oversampling.losses import entropy
+from deep_oversampling.objectives import multi_task
+from deep_oversampling.oversampling import MicroClusters, oversample
+from deep_oversampling.seeding import streams
+from deep_oversampling.stages import Member, train_members, train_stages
+from forms import FORMS, paper, recalled
+from partners import PARTNERS, Task
+from remembering import RecallTable, Remembering, recalling
+from test_replaying import Again
+from toy import blobs, generator, small, weights
+from varying import varied
+
+close = torch.testing.assert_close
+SAMPLES = blobs((20, 12, 6))
+ASKED = {"loss": entropy, "pull": 1.0, "limit": 0.3, "in_g": 1.0}
+
+# parts left out
+
+
+def micro_clusters(network) -> MicroClusters:
+    plan = Plan([0, 4, 4], [1, 2, 3])
+    v = embed_classes(network, SAMPLES, plan.k > 0)
+    z = oversample(SAMPLES, v, plan, generator=generator())
+    order = z.has_neighbours.long().argsort(descending=True, stable=True)
+    return replace(z, heads=int(z.has_neighbours.sum()))[order]
+
+
+def test_with_nothing_changed_it_is_a_step_of_the_paper() -> None:
+    network = small()
+    z = micro_clusters(network)
+    for one, other in zip(
+        varied(network, z, **ASKED), multi_task(1.0, 0.3)(network, z), strict=True
+    ):
+        close(one, other)
+
+
+def test_neighbours_can_be_left_out_of_g() -> None:
+    network = small()
+    z = micro_clusters(network)
+    ell_g, ell_f = varied(network, z, **{**ASKED, "in_g": 0.0})
+    close(ell_g, entropy(network(z.x), z.y))
+    close(ell_f, varied(network, z, **ASKED)[1])
+
+
+def test_a_row_with_neighbours_can_weigh_as_much_as_one_without() -> None:
+    """Where all that g sees of a row has the same loss, the row has that loss."""
+    network, z = small(), micro_clusters(small())
+    z = replace(z, v=network.embed(z.x)[: len(z.v)].detach().unsqueeze(1).expand_as(z.v))
+    ell_g, _ = varied(network, z, **ASKED, divided=True)
+    close(ell_g, entropy(network(z.x), z.y))
+
+
+# the memory
+
+
+def table(memory: torch.Tensor) -> RecallTable:
+    pulled = torch.tensor([False, True, True])
+    return RecallTable.drawn(SAMPLES, memory, streams(0), k=3, pulled=pulled)
+
+
+def test_a_step_from_the_memory_is_that_of_the_paper() -> None:
+    network = Remembering(small(), SAMPLES)
+    z = table(network.memory)[torch.arange(len(SAMPLES))]
+    batch = MicroClusters(z.x, z.y, network.memory[z.near], z.w, z.mask)
+    expected = multi_task(1.0, 0.3)(network, batch)
+    for one, other in zip(recalling(network, z, **ASKED), expected, strict=True):
+        close(one, other)
+
+
+def test_only_classes_that_are_pulled_have_neighbours() -> None:
+    network = Remembering(small(), SAMPLES)
+    z = table(network.memory)[torch.arange(len(SAMPLES))]
+    assert set(z.y.tolist()) == {0, 1, 2}
+    assert (z.mask.any(1) == (z.y > 0)).all()
+    _, ell_f = recalling(network, z, **ASKED)
+    assert ((ell_f > 0) == (z.y > 0)).all()
+
+
+def test_what_is_presented_is_remembered() -> None:
+    network = Remembering(small(), SAMPLES)
+    before = network.memory.clone()
+    z = table(network.memory)[torch.tensor([3, 5, 8])]
+    z = replace(z, x=z.x + 1)
+    recalling(network, z, **ASKED)
+    close(network.memory[z.i], network.embed(z.x).detach())
+    others = torch.ones(len(SAMPLES), dtype=torch.bool)
+    others[z.i] = False
+    assert torch.equal(network.memory[others], before[others])
+
+
+# forms
+
+
+def task(samples: Samples, rounds: int = 3) -> Task:
+    return Task(samples, rounds, streams(1), CropAndFlip(1))
+
+
+def remembered(**options: float) -> Remembering:
+    """Trained for three rounds on images, with augmentation."""
+    images = pictures((12, 8, 4))
+    network = Remembering(small_lenet(), images)
+    stages = recalled(network, task(images), PARTNERS["ce"], **{"k": 2, **options})
+    train_stages(network, stages, batch_size=8, rng=streams(0), augment=CropAndFlip(1))
+    return network
+
+
+def test_steps_with_a_memory_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory is no part of what is copied into a recording: it is written where it is."""
+    eager = remembered()
+    recorder, plain = Again(), training.Replay
+    monkeypatch.setattr(training, "Replay", lambda step, _: plain(step, recorder))
+    replayed = remembered()
+    assert recorder.replayed > 0
+    assert torch.equal(weights(eager), weights(replayed))
+    assert torch.equal(eager.memory, replayed.memory)
+    assert not torch.equal(eager.memory, Remembering(small_lenet(), pictures((12, 8, 4))).memory)
+
+
+def test_a_memory_is_filled_before_it_is_used() -> None:
+    images = pictures((12, 8, 4))
+    network = Remembering(small_lenet(), images)
+    member = Member(network, recalled(network, task(images), PARTNERS["la"], k=2), streams(0))
+    train_members([member], batch_size=8)
+    assert [r.embedding_loss > 0 for r in member.history.rounds] == [False, True, True]
+
+
+def test_targets_may_be_those_of_changed_copies() -> None:
+    images, network = pictures((12, 8, 4)), small_lenet()
+    stored = embed(network, images.x)
+    plain, seen = (
+        next(paper(network, task(images), PARTNERS["ce"], k=2, seen=seen)).table
+        for seen in (False, True)
+    )
+    close(plain.v, stored[plain.kept])
+    assert not torch.equal(seen.v, plain.v)
+    assert torch.equal(seen.samples.x, images.x)  # what is presented is augmented by the trainer
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+@pytest.mark.usefixtures("deterministic")
+@pytest.mark.parametrize("name", ["ce+live-half", "la+dos-late", "ldam+live-late", "ce+over-half"])
+def test_forms_are_recorded_on_a_gpu(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    images, form, found = pictures((60, 40, 20)).to("cuda"), FORMS[name], []
+    for engine in (Engine(replay=False), Engine()):
+        partner = PARTNERS[form.partner]
+        network = partner.prepare(resnet32(1, 3)).to("cuda")
+        network = form.prepare(network, images).to("cuda")
+        stages = form.stages(network, task(images, 4), partner)
+        options = {"batch_size": 16, "optimizer": partial(SGD, lr=1e-3), "engine": engine}
+        train_stages(network, stages, rng=streams(0), augment=CropAndFlip(1), **options)
+        found.append(torch.cat([t.flatten().float() for t in network.state_dict().values()]))
+    assert torch.equal(*found)
+    assert caplog.records == []  # nothing refused
