@@ -70,8 +70,8 @@ class Settings:
         }[begins]
 
     def rate_share(self, t: int) -> float:
-        late, end = self.rounds("late"), self.rounds("end")
-        return rate_share(t, initial=late.start, rounds=len(late), head_rounds=len(end))
+        late, end = len(self.rounds("late")), len(self.rounds("end"))
+        return rate_share(t, rounds=self.epochs, late_rounds=late, head_rounds=end)
 
 
 class Search:

@@ -35,7 +35,7 @@ class Task:
     def contest(self) -> Contest:
         """The same for rivals; a round presents the m samples, or as many draws."""
         plan = Plan.plain(self.samples.n)
-        return Contest(self.samples, plan, self.rounds, 0, self.rng, self.rounds)
+        return Contest(self.samples, plan, self.rounds, 0, self.rng, head_rounds=self.rounds)
 
 
 @dataclass(frozen=True)

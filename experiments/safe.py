@@ -5,11 +5,12 @@
 
 Each case is a network, data, an imbalance, with augmentation or without; what is compared are two
 calls of `fit` that differ in the plan alone: none given, and no over-sampling. Both make the same
-number of rounds. Beside them stand both with logit adjustment, which is no default. Judged by the
-mean F1 of all classes on samples that were held out, paired over seeds, each with a split of its
-own: where all classes are as frequent (the paper's way), and where they are as frequent as in
-training (most users' way). What OUT has already is not run again. The cases called
-pictures are CIFAR-10's, from the folder of its official files; their networks want a GPU.
+number of rounds. Beside them stand over-sampling without neighbours, and both with logit
+adjustment, which are no default. Judged by the mean F1 of all classes on samples that were held
+out, paired over seeds, each with a split of its own: where all classes are as frequent (the paper's
+way), and where they are as frequent as in training (most users' way). What OUT has already is not
+run again. The cases called pictures are CIFAR-10's, from the folder of its official files; their
+networks want a GPU.
 """
 
 import argparse
@@ -17,11 +18,12 @@ import fnmatch
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import product
+from itertools import count, product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,7 @@ from deep_oversampling import (
     Normalize,
     Plan,
     Samples,
+    algorithm,
     fit,
     lenet,
     mlp,
@@ -48,10 +51,11 @@ from deep_oversampling import (
 from deep_oversampling.augmentation import Augmentation, CropAndFlip
 from deep_oversampling.data import load
 from deep_oversampling.data.imbalance import drop_from_classes
+from deep_oversampling.embeddings import Embeddings, embed_classes
 from deep_oversampling.losses import entropy
 from deep_oversampling.residual import resnet18
 from deep_oversampling.rivals import logit_adjusted
-from deep_oversampling.seeding import isolated, streams
+from deep_oversampling.seeding import Streams, isolated, streams
 from deep_oversampling.stages import sgd
 from pull_rule import write_header
 from strangers import Rows, normed_cnn, normed_mlp
@@ -59,11 +63,23 @@ from text import MeanOfWords, corpus
 
 REDUCED = {"balanced": 0.0, "mild": 0.5, "strong": 0.95}  # four classes lose that share
 Parts = tuple[Samples, Samples]  # to train, to judge
-KINDS = {  # whether over-sampled, whether logits are adjusted
-    "plain": (False, False),
-    "default": (True, False),
-    "plain, adjusted": (False, True),
-    "default, adjusted": (True, True),
+
+
+@dataclass(frozen=True)
+class Kind:
+    levelled: bool = True  # over-sampled
+    neighbours: bool = True
+    adjusted: bool = False  # logits
+    seen: bool = False  # v is that of augmented samples, as training sees them
+
+
+KINDS = {
+    "plain": Kind(levelled=False),
+    "default": Kind(),
+    "over-sampled": Kind(neighbours=False),
+    "plain, adjusted": Kind(levelled=False, adjusted=True),
+    "default, adjusted": Kind(adjusted=True),
+    "seen": Kind(seen=True),  # of the cases that are augmented
 }
 
 
@@ -144,26 +160,27 @@ def _residual_cases(folder: Path) -> dict[str, Case]:
     return found
 
 
-def trial(
-    job: tuple[str, int], *, cifar10: Path | None = None, kinds: Sequence[str] = tuple(KINDS)
-) -> dict[str, object]:
-    """All trainings of a case; one that is given up counts with the weights it left."""
-    name, seed = job
+def trial(job: tuple[str, int, list[str]], *, cifar10: Path | None = None) -> dict[str, object]:
+    """Some kinds of a case; a training that is given up counts with the weights it left."""
+    name, seed, kinds = job
     torch.set_num_threads(1)
     case = cases(cifar10)[name]
     train, judged = case.parts(seed)
     line: dict[str, object] = {"case": name, "seed": seed}
     for kind in kinds:
-        levelled, adjusted = KINDS[kind]
+        asked = KINDS[kind]
         with isolated(streams(seed)("network")):
             network = case.network()
         if train.x.ndim > 2:
             network.normalize = Normalize.of(train.x)
-        plan = None if levelled else Plan.plain(train.n)
-        loss = logit_adjusted(train.class_counts) if adjusted else entropy
+        plan = None if asked.levelled else Plan.plain(train.n)
+        if not asked.neighbours:
+            plan = Plan.automatic(train.class_counts).without_neighbours()
+        loss = logit_adjusted(train.class_counts) if asked.adjusted else entropy
         options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
         try:
-            fit(network, train, plan, loss=loss, seed=seed, **options)
+            with seeing(case.augment if asked.seen else None, streams(seed)):
+                fit(network, train, plan, loss=loss, seed=seed, **options)
         except DOSError as error:
             line[f"{kind} lost"] = str(error)
         found = predict(network, judged.x).argmax(1).cpu()
@@ -171,6 +188,24 @@ def trial(
         shares = {"even": even, "as trained": train.class_counts.cpu().float()}
         line[kind] = {how: _f1(found, judged, share) for how, share in shares.items()}
     return line
+
+
+@contextmanager
+def seeing(augment: Augmentation | None, rng: Streams) -> Iterator[None]:
+    """Inside, Algorithm 1 embeds changed copies of the samples, other ones in every round."""
+    rounds = count()
+
+    def changed(network: Network, samples: Samples, *options: Any, **more: Any) -> Embeddings:
+        if augment is not None:
+            u = torch.rand(len(samples), augment.draws, generator=rng("seen", next(rounds)))
+            samples = samples.with_x(augment(samples.x, u.to(samples.x.device)))
+        return embed_classes(network, samples, *options, **more)
+
+    algorithm.embed_classes = changed
+    try:
+        yield
+    finally:
+        algorithm.embed_classes = embed_classes
 
 
 def _f1(found: Tensor, judged: Samples, share: Tensor) -> float:  # (m,), (n,)
@@ -185,7 +220,7 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
     """Plain → default, and p of the paired test; bold where the default is worse beyond noise."""
     cells: dict[str, dict[str, str]] = defaultdict(dict)
     for case, columns in _by_case(lines, how).items():
-        plain, default = columns[0], columns[1]
+        plain, default = columns["plain"], columns["default"]
         p = ttest_rel(default, plain).pvalue if len(plain) > 1 else np.nan
         told = f"{_short(plain.mean())} → {_short(default.mean())}"
         told = f"**{told}**" if default.mean() < plain.mean() and p < 0.05 else told
@@ -200,26 +235,43 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
 
 
 def means(lines: Sequence[dict[str, Any]]) -> str:
-    """All kinds, over the cases of an imbalance that have all."""
-    found = {}
-    for imbalance, how in product(REDUCED, ("even", "as trained")):
-        whole = [c for n, c in _by_case(lines, how).items() if imbalance in n and len(c) > 2]
-        if whole:
-            found[imbalance, how] = np.mean([c.mean(1) for c in whole], axis=0)
-    heads = "| | " + " | ".join(map(", ".join, found)) + " |\n" + "|---" * (len(found) + 1) + "|"
-    rows = [
-        f"| {kind} | {' | '.join(_short(column[i]) for column in found.values())} |"
-        for i, kind in enumerate(KINDS)
-    ]
-    return "\n".join([heads, *rows])
+    """Of the kinds that all cases have, over the cases of an imbalance."""
+    columns = list(product(REDUCED, ("even", "as trained")))
+    found = {how: _by_case(lines, how) for how in ("even", "as trained")}
+    kinds = [kind for kind in KINDS if all(kind in case for case in found["even"].values())]
+    heads = "| | " + " | ".join(map(", ".join, columns)) + " |\n" + "|---" * (len(columns) + 1)
+    rows = []
+    for kind in kinds:
+        cells = []
+        for imbalance, how in columns:
+            own = [case[kind].mean() for name, case in found[how].items() if imbalance in name]
+            cells.append(_short(np.mean(own)) if own else "–")
+        rows.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join([f"{heads}|", *rows])
 
 
-def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:  # (kinds, seeds)
+def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, dict[str, Any]]:
+    """Case -> kind -> (seeds,), of the kinds that all its seeds have."""
     found = defaultdict(list)
     for line in lines:
+        found[line["case"]].append(line)
+    return {
+        case: {
+            kind: np.array([line[kind][how] for line in own])
+            for kind in KINDS
+            if all(kind in line for line in own)
+        }
+        for case, own in found.items()
+    }
+
+
+def joined(lines: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """All kinds of a case and seed, whenever they were run."""
+    found: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
+    for line in lines:
         if "case" in line:
-            found[line["case"]].append([line[kind][how] for kind in KINDS if kind in line])
-    return {case: np.array(values).T for case, values in found.items()}
+            found[line["case"], line["seed"]].update(line)
+    return found
 
 
 def _short(value: float) -> str:
@@ -232,19 +284,22 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=["*"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--cifar10", type=Path, help="folder of its official .bin files")
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS)[:-1], choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     lines = []
     if options.out.exists():
         lines = [json.loads(text) for text in options.out.read_text().splitlines()]
-    done = {(line.get("case"), line.get("seed")) for line in lines}
-    known = cases(options.cifar10)
+    known, there = cases(options.cifar10), joined(lines)
     names = [n for n in known if any(fnmatch.fnmatch(n, one) for one in options.cases)]
-    jobs = [(n, s) for s in range(options.seeds) for n in names if (n, s) not in done]
+    jobs = [
+        (name, seed, missing)
+        for seed, name in product(range(options.seeds), names)
+        if (missing := [kind for kind in options.kinds if kind not in there[name, seed]])
+    ]
     if jobs:
         write_header(options.out, judged_on="held-out samples")
-    one = partial(trial, cifar10=options.cifar10, kinds=options.kinds)
+    one = partial(trial, cifar10=options.cifar10)
     # not forked: who has looked at a GPU cannot be
     with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
         for line in pool.map(one, jobs):
@@ -252,9 +307,10 @@ def main() -> None:
             with options.out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(line["case"], line["seed"], file=sys.stderr, flush=True)
+    judged = list(joined(lines).values())
     for how in ("even", "as trained"):
-        print(table(lines, how), end="\n\n")
-    print(means(lines))
+        print(table(judged, how), end="\n\n")
+    print(means(judged))
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def test_a_recipe_fills_up_what_is_not_given() -> None:
     assert setting["compared"] == "all recall"
     assert (setting["learning_rate"], setting["batch_size"], setting["even"]) == (0.1, 128, True)
     assert (setting["weight_decay"], setting["judge"]) == (5e-4, "removed")
-    assert (setting["initial_rounds"], setting["head_rounds"]) == (4, 1)
+    assert (setting["late_rounds"], setting["head_rounds"]) == (1, 1)
 
 
 # methods

@@ -29,7 +29,7 @@ SPLITS = Splits("pictures", pictures((24, 16, 8)), test=pictures((6, 6, 6)))
 
 def modern(**changes: object) -> Setting:
     """The long-tailed recipe in small."""
-    small = {"rounds": 2, "batch_size": 16, "model": "C8-F8", **changes}
+    small = {"rounds": 5, "batch_size": 16, "model": "C8-F8", **changes}
     return filled_up(RECIPES["cifar-lt"], size=48, **GIVEN, **small)
 
 
@@ -38,7 +38,7 @@ def modern(**changes: object) -> Setting:
 
 def test_the_recipe_of_the_long_tailed_sets() -> None:
     setting = filled_up(RECIPES["cifar-lt"], size=50_000, **GIVEN)
-    assert (setting.initial, setting.rounds, setting.head_rounds) == (160, 40, 10)
+    assert (setting.rounds, setting.late, setting.head_rounds) == (100, 40, 10)
     assert (setting.model, setting.batch_size) == ("resnet32", 128)
     assert (setting.learning_rate, setting.weight_decay) == (0.1, 2e-4)
     assert (setting.schedule, setting.augment, setting.even) == ("steps", "crop-flip", True)
@@ -47,13 +47,13 @@ def test_the_recipe_of_the_long_tailed_sets() -> None:
 def test_what_is_given_wins_and_rounds_stay_in_proportion() -> None:
     setting = filled_up(RECIPES["cifar-lt"], size=9, **GIVEN, weight_decay=5e-4, rounds=10)
     assert setting.weight_decay == 5e-4
-    assert (setting.initial, setting.rounds, setting.head_rounds) == (40, 10, 3)
+    assert (setting.rounds, setting.late, setting.head_rounds) == (10, 4, 1)
 
 
 def test_the_plain_recipe_is_a_setting_that_says_nothing_more() -> None:
     plain = filled_up(RECIPES["plain"], size=9, rounds=3, **GIVEN)
     assert plain == Setting("x", "", "exp:4", "auto", 2, 3, 60, 0.01, 0.2)
-    assert plain.initial == 3
+    assert plain.late == 3
 
 
 def test_an_unknown_recipe_is_refused() -> None:
@@ -63,9 +63,10 @@ def test_an_unknown_recipe_is_refused() -> None:
 
 def test_settings_of_earlier_releases_are_read(tmp_path: Path) -> None:
     line = asdict(trial())
-    for name in ("initial_rounds", "head_rounds", "weight_decay", "augment", "even", "judge"):
+    for name in ("late_rounds", "head_rounds", "weight_decay", "augment", "even", "judge"):
         del line["setting"][name]
     path = tmp_path / "trials.jsonl"
+    line["setting"]["initial_rounds"] = None
     path.write_text(json.dumps(line) + "\n")
     assert read_trials(path, SETTING) == [trial()]
 
@@ -78,11 +79,11 @@ def test_rates_are_those_of_the_published_code() -> None:
     for epoch in range(1, 201):
         expected = epoch / 5 if epoch <= 5 else 0.0001 if epoch > 180 else 1.0
         expected = 0.01 if 160 < epoch <= 180 else expected
-        assert rate_share(epoch - 1, initial=160, rounds=40) == pytest.approx(expected)
+        assert rate_share(epoch - 1, rounds=200, late_rounds=40) == pytest.approx(expected)
 
 
 def test_rounds_of_g_begin_anew() -> None:
-    shares = [rate_share(t, initial=4, rounds=1, head_rounds=4) for t in range(3, 11)]
+    shares = [rate_share(t, rounds=5, late_rounds=1, head_rounds=4) for t in range(3, 11)]
     assert shares[2] == 1.0
     assert shares[2:] == sorted(shares[2:], reverse=True)
     assert shares[-2:] == [0.0, 0.0]
@@ -96,9 +97,9 @@ def test_the_optimiser_follows_the_schedule(monkeypatch: pytest.MonkeyPatch) -> 
         return run(self, *values, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Trainer, "train_in_parts", watched)
-    setting = modern(rounds=2)
+    setting = modern()
     list(run_trials(SPLITS, setting, [METHODS["crt"]], [0], device="cpu"))
-    expected = [rate_share(t, initial=8, rounds=2, head_rounds=1) for t in range(11)]
+    expected = [rate_share(t, rounds=10, late_rounds=2, head_rounds=1) for t in range(11)]
     assert seen == pytest.approx([0.1 * share for share in expected])
     assert schedule_of(replace(setting, schedule="constant")) is None
 
@@ -116,7 +117,7 @@ def test_rounds_of_g_need_a_schedule_that_begins_anew() -> None:
 )
 def test_every_part_changes_something(change: dict[str, object]) -> None:
     base = {"head_rounds": 0}
-    settings = replace(modern(rounds=1), **base), replace(modern(rounds=1), **base, **change)
+    settings = replace(modern(), **base), replace(modern(), **base, **change)
     one, other = (
         next(iter(run_trials(SPLITS, setting, [METHODS["cnn"]], [0], device="cpu")))
         for setting in settings
@@ -148,25 +149,40 @@ def test_augmentation_needs_images() -> None:
 
 @pytest.mark.parametrize("method", ["cnn", "ros", "drs", "drw", "ldam-drw", "dos", "tl-rs-csl"])
 def test_an_epoch_is_as_many_images_as_there_are(method: str) -> None:
-    (found,) = run_trials(SPLITS, modern(), [METHODS[method]], [0], device="cpu")
-    m, rounds = sum(found.samples), 8 + 2
+    setting = modern(learning_rate=0.02)
+    (found,) = run_trials(SPLITS, setting, [METHODS[method]], [0], device="cpu")
+    m, rounds = sum(found.samples), 5 + 5
     assert found.left_out == ""
     if method == "tl-rs-csl":  # a round is two passes
-        assert found.presented <= 8 * m + 2 * 2 * m
+        assert found.presented <= 5 * m + 2 * 5 * m
     else:
         assert found.presented == rounds * m
+
+
+@pytest.mark.parametrize(
+    ("method", "begins"), [("ros", 5), ("dos", 5), ("drs", 8), ("drw", 8), ("ldam-drw", 8)]
+)
+def test_over_sampling_begins_halfway_and_what_is_deferred_later(method: str, begins: int) -> None:
+    (entry,) = entries_of(SPLITS, modern(), [0], torch.device("cpu"))
+    member = begun(METHODS[method], entry, modern())
+    made = list(member.stages)
+    assert len(made) == 10
+    kinds = [(type(stage.table), repr(getattr(stage.objective, "func", 0))) for stage in made]
+    assert len(set(kinds[:begins])) == len(set(kinds[begins:])) == 1
+    assert kinds[0] != kinds[begins]
 
 
 def test_only_rounds_of_g_come_on_top() -> None:
     for name in ("crt", "mixup-crt"):
         (found,) = run_trials(SPLITS, modern(), [METHODS[name]], [0], device="cpu")
-        assert found.presented == (8 + 2 + 1) * sum(found.samples)
+        assert found.presented == (5 + 5 + 1) * sum(found.samples)
 
 
 def test_of_longer_tables_some_rows_are_drawn_anew() -> None:
     given = contest()
-    (entry,) = entries_of(SPLITS, modern(), [0], torch.device("cpu"))
-    member = begun(METHODS["dos"], entry, modern())
+    setting = modern(rounds=2)
+    (entry,) = entries_of(SPLITS, setting, [0], torch.device("cpu"))
+    member = begun(METHODS["dos"], entry, setting)
     train_stages(
         member.network, _until_multi(member.stages, seen := []), batch_size=16, rng=given.rng
     )

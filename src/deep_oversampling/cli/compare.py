@@ -67,7 +67,7 @@ def compare(
         int | None,
         typer.Option(
             min=1,
-            help="T, after as many initial ones (cifar-lt: four times as many).",
+            help="T, after as many initial ones.",
             show_default="by recipe and size",
         ),
     ] = None,

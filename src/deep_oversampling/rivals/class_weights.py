@@ -28,9 +28,9 @@ def by_effective_number(network: Network, contest: Contest) -> Iterator[Stage]:
 
 def deferred(network: Network, contest: Contest) -> Iterator[Stage]:
     """Plain first, the weights in the last rounds."""
-    yield from passes(contest, contest.initial_rounds)
+    yield from passes(contest, contest.before_late)
     objective = weighted(effective_number(contest.samples.class_counts))
-    yield from passes(contest, contest.rounds, objective)
+    yield from passes(contest, contest.late, objective)
 
 
 INVERSE_FREQUENCY = Method(

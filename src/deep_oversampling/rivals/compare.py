@@ -289,8 +289,9 @@ def begun(method: Method, entry: Entry, setting: Setting) -> Member:
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(entry.train.y.device)
     rng = streams(entry.seed)
-    rounds = (setting.rounds, setting.initial)
-    contest = Contest(entry.train, entry.plan, *rounds, rng, setting.head_rounds)
+    rounds = (setting.rounds, setting.rounds)
+    more = (setting.late_rounds, setting.head_rounds)
+    contest = Contest(entry.train, entry.plan, *rounds, rng, *more)
     stages = method.training.stages(network, contest)
     return Member(network, evenly(stages, contest) if setting.even else stages, rng)
 

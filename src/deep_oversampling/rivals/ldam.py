@@ -73,8 +73,8 @@ def with_cosine_head(network: Network, scale: float = SCALE) -> Network:
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     """The margins from the start, the weights deferred to the last rounds (DRW)."""
     counts = contest.samples.class_counts
-    yield from passes(contest, contest.initial_rounds, with_loss(ldam(counts)))
-    yield from passes(contest, contest.rounds, weighted(effective_number(counts), ldam(counts)))
+    yield from passes(contest, contest.before_late, with_loss(ldam(counts)))
+    yield from passes(contest, contest.late, weighted(effective_number(counts), ldam(counts)))
 
 
 LDAM_DRW = Method(

@@ -42,7 +42,17 @@ class Contest:
     rounds: int  # T
     initial_rounds: int  # before them: plain training, or the method's own loss
     rng: Streams
+    late_rounds: int | None = None  # the last, to which some methods defer; None: T
     head_rounds: int = 0  # of g alone, after all others; 0: the last T rounds are
+
+    @property
+    def late(self) -> int:
+        """Rounds to which some methods defer what they do."""
+        return self.rounds if self.late_rounds is None else self.late_rounds
+
+    @property
+    def before_late(self) -> int:
+        return self.initial_rounds + self.rounds - self.late
 
     @property
     def before_head(self) -> int:

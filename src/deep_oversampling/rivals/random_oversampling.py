@@ -28,8 +28,8 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
 def balanced(network: Network, contest: Contest) -> Iterator[Stage]:
     """Deferred re-sampling: plain first, then m draws that are equal over the classes."""
     samples = contest.samples
-    yield from passes(contest, contest.initial_rounds)
-    for t in range(contest.rounds):
+    yield from passes(contest, contest.before_late)
+    for t in range(contest.late):
         index = class_balanced(samples.y, len(samples), contest.rng("balanced", t))
         yield Stage("single", Redrawn(samples, index.to(samples.y.device)), single_task)
 

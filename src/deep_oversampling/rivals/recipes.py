@@ -37,7 +37,7 @@ class Recipe:
 
     model: str = "auto"
     rounds: int | None = None  # T; None: by the number of samples
-    initial_rounds: int | None = None  # T0, of that T; None: as many
+    late_rounds: int | None = None  # to which some methods defer, of that T; None: T
     head_rounds: int = 0  # of g alone, after all others, of that T
     batch_size: int = 60
     learning_rate: float = 0.01
@@ -59,13 +59,14 @@ _SETTINGS = (
 )
 
 # "cifar-lt" is the common protocol of the long-tailed CIFAR sets, by the code of Cao et al., LDAM,
-# NeurIPS 2019: 200 epochs, rates of 0.1, 0.001 and 0.00001, what is deferred begins at epoch 160
+# NeurIPS 2019: 200 epochs, rates of 0.1, 0.001 and 0.00001, what is deferred begins at epoch 160;
+# Algorithm 1 has as many initial rounds as others (R11), so over-sampling begins at epoch 100
 RECIPES = {
     "plain": Recipe(),
     "cifar-lt": Recipe(
         model="resnet32",
-        rounds=40,
-        initial_rounds=160,
+        rounds=100,
+        late_rounds=40,
         head_rounds=10,
         batch_size=128,
         learning_rate=0.1,
@@ -95,8 +96,8 @@ def filled_up(recipe: Recipe, *, size: int, **given: Any) -> Setting:
     values = own | {name: value for name, value in given.items() if value is not None}
     rounds = values["rounds"] or choose_rounds(size, values["batch_size"])
     values |= {"rounds": rounds, "even": recipe.even}
-    if recipe.rounds and recipe.initial_rounds:
-        values["initial_rounds"] = recipe.initial_rounds * rounds // recipe.rounds
+    if recipe.rounds and recipe.late_rounds:
+        values["late_rounds"] = -(-recipe.late_rounds * rounds // recipe.rounds)
         values["head_rounds"] = -(-recipe.head_rounds * rounds // recipe.rounds)
     return Setting(**values)
 
@@ -106,32 +107,31 @@ def schedule_of(setting: Setting) -> Callable[[Optimizer], LRScheduler] | None:
     if setting.schedule == "constant":
         return None
     if setting.schedule == "cosine":
-        return partial(CosineAnnealingLR, T_max=setting.initial + setting.rounds)
+        return partial(CosineAnnealingLR, T_max=2 * setting.rounds)
     share = partial(
         rate_share,
-        initial=setting.initial,
-        rounds=setting.rounds,
+        rounds=2 * setting.rounds,
+        late_rounds=setting.late,
         head_rounds=setting.head_rounds,
     )
     return partial(LambdaLR, lr_lambda=share)
 
 
-def rate_share(t: int, *, initial: int, rounds: int, head_rounds: int = 0) -> float:
+def rate_share(t: int, *, rounds: int, late_rounds: int, head_rounds: int = 0) -> float:
     """The share of the learning rate in round t of "steps".
 
-    A fortieth of all rounds warms up; a hundredth is left when the initial rounds are over, and a
-    hundredth of that in the second half of the others. Rounds after that train g alone, from the
-    full rate down to 0 along a cosine.
+    A fortieth of all rounds warms up; a hundredth is left in the late rounds, and a hundredth of
+    that in the second half of these. Rounds after that train g alone, from the full rate down to 0
+    along a cosine.
 
-    >>> [rate_share(t, initial=160, rounds=40) for t in (0, 4, 5, 159, 160, 180)]
+    >>> [rate_share(t, rounds=200, late_rounds=40) for t in (0, 4, 5, 159, 160, 180)]
     [0.2, 1.0, 1.0, 1.0, 0.01, 0.0001]
     """
-    whole = initial + rounds
-    warm_up = whole // 40
+    warm_up = rounds // 40
     if t < warm_up:
         return (t + 1) / warm_up
-    if t >= whole:
-        return (1 + math.cos(math.pi * min((t - whole) / max(head_rounds, 1), 1))) / 2
-    if t < initial:
+    if t >= rounds:
+        return (1 + math.cos(math.pi * min((t - rounds) / max(head_rounds, 1), 1))) / 2
+    if t < rounds - late_rounds:
         return 1.0
-    return 0.01 if t < initial + rounds / 2 else 0.0001
+    return 0.01 if t < rounds - late_rounds / 2 else 0.0001

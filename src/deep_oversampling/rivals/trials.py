@@ -39,14 +39,14 @@ class Setting:
     imbalance: str
     model: str
     k: int
-    rounds: int  # T, after the initial ones
+    rounds: int  # T, after as many initial ones (R11)
     batch_size: int
     learning_rate: float
     test_share: float  # held out by each trial's seed, where the data has no test set
     plan: str = "by counts"  # of DOS; "uniform": k for every class and r = 1, for balanced data
     schedule: str = "constant"  # of the learning rate; "cosine": from round to round, down to 0
     rates: tuple[tuple[str, float], ...] = ()  # of methods that have a learning rate of their own
-    initial_rounds: int | None = None  # None: as many as rounds
+    late_rounds: int | None = None  # the last, to which some methods defer; None: T
     head_rounds: int = 0  # cRT: g alone, after all others; 0: in the last T rounds
     weight_decay: float = 0.0
     augment: str = "none"  # of what training sees; "crop-flip"
@@ -55,9 +55,9 @@ class Setting:
     bf16: bool = False  # mixed precision
 
     @property
-    def initial(self) -> int:
-        """T0."""
-        return self.rounds if self.initial_rounds is None else self.initial_rounds
+    def late(self) -> int:
+        """The rounds to which some methods defer."""
+        return self.rounds if self.late_rounds is None else self.late_rounds
 
     def of(self, method: str) -> Setting:
         """What a method's trials depend on, and no other's learning rate."""
@@ -197,6 +197,7 @@ def check_writable(path: Path) -> None:
 def _trial(path: Path, number: int, values: Any) -> Trial:
     try:
         setting = {"contents": "", **values["setting"]}  # the first trials had no fingerprint
+        setting.pop("initial_rounds", None)  # of a release that said it; it was always T
         rates = tuple((name, rate) for name, rate in setting.get("rates", ()))
         lists = {name: tuple(values[name]) for name in ("minority", "samples")}
         measures = {name: tuple(column) for name, column in values["measures"].items()}
