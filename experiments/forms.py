@@ -97,7 +97,7 @@ def paper(
     pull: float = 10.0,
     limit: float = 0.3,
     levelled: bool = True,  # False: r = 1, f and g see the classes as they are
-    seen: bool = False,  # v is that of augmented images, as training sees them
+    seen: bool = True,  # v is that of augmented images; False: of the images as they are
     in_g: float = 1.0,
     divided: bool = False,
 ) -> Iterator[Stage]:
@@ -108,17 +108,11 @@ def paper(
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
     objective = partial(varied, pull=pull, limit=limit, loss=loss, in_g=in_g, divided=divided)
     for t in range(task.rounds):
-        looked_at = _augmented(task, t) if seen else samples
-        v = embed_classes(network, looked_at, plan.k > 0)
+        draws = task.rng("views", t)
+        augment = task.augment if seen else None
+        v = embed_classes(network, samples, plan.k > 0, augment=augment, generator=draws)
         z = oversample(samples, v, plan, generator=task.rng("weights", t))
         yield Stage("multi", z, objective, spread=v.spread)
-
-
-def _augmented(task: Task, t: int) -> Samples:
-    """A changed copy of every image."""
-    x = task.samples.x
-    u = torch.rand(len(x), task.augment.draws, generator=task.rng("looked at", t)).to(x.device)
-    return task.samples.with_x(task.augment(x, u))
 
 
 def recalled(

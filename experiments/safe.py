@@ -18,12 +18,11 @@ import fnmatch
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import count, product
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ from deep_oversampling import (
     Normalize,
     Plan,
     Samples,
-    algorithm,
     fit,
     lenet,
     mlp,
@@ -51,11 +49,10 @@ from deep_oversampling import (
 from deep_oversampling.augmentation import Augmentation, CropAndFlip
 from deep_oversampling.data import load
 from deep_oversampling.data.imbalance import drop_from_classes
-from deep_oversampling.embeddings import Embeddings, embed_classes
 from deep_oversampling.losses import entropy
 from deep_oversampling.residual import resnet18
 from deep_oversampling.rivals import logit_adjusted
-from deep_oversampling.seeding import Streams, isolated, streams
+from deep_oversampling.seeding import isolated, streams
 from deep_oversampling.stages import sgd
 from pull_rule import write_header
 from strangers import Rows, normed_cnn, normed_mlp
@@ -70,7 +67,6 @@ class Kind:
     levelled: bool = True  # over-sampled
     neighbours: bool = True
     adjusted: bool = False  # logits
-    seen: bool = False  # v is that of augmented samples, as training sees them
 
 
 KINDS = {
@@ -79,7 +75,6 @@ KINDS = {
     "over-sampled": Kind(neighbours=False),
     "plain, adjusted": Kind(levelled=False, adjusted=True),
     "default, adjusted": Kind(adjusted=True),
-    "seen": Kind(seen=True),  # of the cases that are augmented
 }
 
 
@@ -93,12 +88,12 @@ class Case:
 
 
 def digits(seed: int, *, reduced: float) -> Parts:
-    return _parts(load("digits").train, seed, reduced, size=900)
+    return parts_of(load("digits").train, seed, reduced, size=900)
 
 
 def pictures(seed: int, *, folder: Path, reduced: float, pixels: int) -> Parts:
     """Some of CIFAR-10's training images, each pixel drawn larger where more are asked for."""
-    train, judged = _parts(_cifar10(folder), seed, reduced, size=4000)
+    train, judged = parts_of(_cifar10(folder), seed, reduced, size=4000)
     judged = judged[torch.arange(4000)]
     times = pixels // 32
     larger = lambda x: x.repeat_interleave(times, 2).repeat_interleave(times, 3)  # noqa: E731
@@ -110,7 +105,7 @@ def _cifar10(folder: Path) -> Samples:
     return load("cifar10", data_dir=folder).train
 
 
-def _parts(whole: Samples, seed: int, reduced: float, *, size: int) -> Parts:
+def parts_of(whole: Samples, seed: int, reduced: float, *, size: int) -> Parts:
     rng = streams(seed)
     order = torch.randperm(len(whole), generator=rng("safe"))
     pool, judged = whole[order[:size]], whole[order[size:]]
@@ -179,36 +174,17 @@ def trial(job: tuple[str, int, list[str]], *, cifar10: Path | None = None) -> di
         loss = logit_adjusted(train.class_counts) if asked.adjusted else entropy
         options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
         try:
-            with seeing(case.augment if asked.seen else None, streams(seed)):
-                fit(network, train, plan, loss=loss, seed=seed, **options)
+            fit(network, train, plan, loss=loss, seed=seed, **options)
         except DOSError as error:
             line[f"{kind} lost"] = str(error)
         found = predict(network, judged.x).argmax(1).cpu()
         even = torch.ones(train.n)
         shares = {"even": even, "as trained": train.class_counts.cpu().float()}
-        line[kind] = {how: _f1(found, judged, share) for how, share in shares.items()}
+        line[kind] = {how: mean_f1(found, judged, share) for how, share in shares.items()}
     return line
 
 
-@contextmanager
-def seeing(augment: Augmentation | None, rng: Streams) -> Iterator[None]:
-    """Inside, Algorithm 1 embeds changed copies of the samples, other ones in every round."""
-    rounds = count()
-
-    def changed(network: Network, samples: Samples, *options: Any, **more: Any) -> Embeddings:
-        if augment is not None:
-            u = torch.rand(len(samples), augment.draws, generator=rng("seen", next(rounds)))
-            samples = samples.with_x(augment(samples.x, u.to(samples.x.device)))
-        return embed_classes(network, samples, *options, **more)
-
-    algorithm.embed_classes = changed
-    try:
-        yield
-    finally:
-        algorithm.embed_classes = embed_classes
-
-
-def _f1(found: Tensor, judged: Samples, share: Tensor) -> float:  # (m,), (n,)
+def mean_f1(found: Tensor, judged: Samples, share: Tensor) -> float:  # (m,), (n,)
     """Mean over the classes, as if they had these shares of what is judged."""
     y, counts = judged.y.cpu(), judged.class_counts.cpu()
     weight = (share / counts.clamp(min=1))[y]
@@ -284,7 +260,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=["*"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--cifar10", type=Path, help="folder of its official .bin files")
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS)[:-1], choices=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     lines = []

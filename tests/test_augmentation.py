@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from deep_oversampling import InputError, Samples, lenet
+from deep_oversampling import InputError, Plan, Samples, embed, lenet
+from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.augmentation import (
     Augmentation,
     CropAndFlip,
@@ -16,6 +17,7 @@ from deep_oversampling.augmentation import (
     Turn,
 )
 from deep_oversampling.data.copies import mirrored_and_rotated
+from deep_oversampling.seeding import streams
 from deep_oversampling.views import View
 from toy import generator, train, weights
 
@@ -153,9 +155,29 @@ def test_every_presentation_is_a_copy_of_its_own() -> None:
     network = lenet((1, 8, 8), 2, seed=0)
     samples = Samples(images(24, 1, 8, 8), [0] * 18 + [1] * 6)
     train(network, samples, initial_rounds=0, augment=Watch(), batch_size=12)
-    u = torch.cat(seen[1:])  # the first is a look at one sample, before training
-    assert len(u) == 18 + 3 * 6
-    assert len(u.unique()) == len(u)
+    # a look at one sample, v of all, what is presented, and the spread of all at the end
+    first, of_v, *presented, last = seen
+    u = torch.cat(presented)
+    assert [len(part) for part in (first, of_v, u, last)] == [1, 24, 18 + 3 * 6, 24]
+    assert len(torch.cat([of_v, u, last]).unique()) == 24 + len(u) + 24
+
+
+def test_targets_are_those_of_what_training_sees(small: Samples) -> None:
+    """Embeddings of images that no presentation is like would pull f away from all of them."""
+
+    class Inverted:
+        draws = 1
+
+        def __call__(self, x: Tensor, u: Tensor) -> Tensor:
+            return 255 - x
+
+    network, plan, rng = lenet((1, 8, 8), 2, seed=0), Plan.uniform(2, k=2), streams(0)
+    stages = deep_over_sampling(
+        network, small, plan, rounds=1, initial_rounds=0, rng=rng, augment=Inverted()
+    )
+    z = next(stages).table
+    torch.testing.assert_close(z.v, embed(network, 255 - small.x))
+    assert torch.equal(z.samples.x, small.x)  # whoever presents them changes them
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Embeddings that training reads, and sums over all: what is not kept is not missed."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
@@ -35,8 +37,7 @@ def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = room.in_chunks
-    monkeypatch.setattr(room, "in_chunks", lambda *given: whole(*given, most=5))
+    monkeypatch.setattr(room, "in_chunks", partial(room.in_chunks, most=5))
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -66,8 +67,7 @@ def test_blocks_wait_for_no_more_than_they_must(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_may_be_single_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = room.in_chunks
-    monkeypatch.setattr(room, "in_chunks", lambda *given: whole(*given, most=1))
+    monkeypatch.setattr(room, "in_chunks", partial(room.in_chunks, most=1))
     monkeypatch.setattr(room, "_BLOCK", 1)
     network, samples = small(), blobs()
     v = embed(network, samples.x, batch_size=1)
@@ -91,6 +91,34 @@ def test_views_are_embedded_as_what_they_show() -> None:
     view = Samples(View.of(samples.x), samples.y)
     one, other = (embed_classes(network, each, WANTED) for each in (samples, view))
     assert torch.equal(one.v, other.v)
+
+
+class Moved:
+    """Every sample by numbers of its own."""
+
+    draws = 2
+
+    def __call__(self, x: Tensor, u: Tensor) -> Tensor:
+        return x + u.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_changed_copies_are_the_same_for_any_chunks_and_processes(
+    processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples, augment = blobs(), Moved()
+    networks = [small() for _ in range(processes)]  # here: draws of threads would mingle
+    u = torch.rand(len(samples), 2, generator=generator())
+    expected = embed(networks[0], augment(samples.x, u))
+    in_small_chunks(monkeypatch)
+
+    def one(peers: Peers) -> Embeddings:
+        views = {"augment": augment, "generator": generator()}
+        return embed_classes(networks[peers.rank], samples, WANTED, **views, peers=peers)
+
+    for found in shared(processes, one) if processes > 1 else [one(Peers())]:
+        torch.testing.assert_close(found.v, expected[found.rows])
+        torch.testing.assert_close(found.variance, total_variance(expected))
 
 
 def test_embeddings_at_hand_are_kept_alike() -> None:

@@ -80,7 +80,8 @@ def test_each_class_uses_its_own_number_of_neighbours(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(imblearn.over_sampling, "SMOTE", Watched)
     made_of(SAMPLES)
-    assert [(m, k) for m, k, _ in used] == [(7, 5), (2, 1), (4, 3)]
+    assert {(m, k) for m, k, _ in used} == {(7, 5), (2, 1), (4, 3)}  # in any order: threads
+    assert len(used) == 3
     assert len({seed for *_, seed in used}) == 3
 
 

@@ -10,6 +10,7 @@ import torch
 
 from contests import pictures
 from deep_oversampling import InputError, Samples
+from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.data import Splits
 from deep_oversampling.rivals import METHODS, compare
 from deep_oversampling.rivals.compare import make_network, run_trials
@@ -31,8 +32,8 @@ def contest_of(monkeypatch: pytest.MonkeyPatch, **changes: object) -> Contest:
     """What DOS is given."""
     seen: list[Contest] = []
 
-    def watched(*values: object) -> Contest:
-        seen.append(Contest(*values))  # type: ignore[arg-type]
+    def watched(*values: object, **named: object) -> Contest:
+        seen.append(Contest(*values, **named))  # type: ignore[arg-type]
         return seen[-1]
 
     monkeypatch.setattr(compare, "Contest", watched)
@@ -51,6 +52,11 @@ def test_else_the_counts_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = contest_of(monkeypatch).plan
     assert plan.k.tolist() == [0, 0, 3]
     assert plan.r.tolist() == [1, 1, 2]
+
+
+def test_augmentation_is_known_to_what_makes_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert contest_of(monkeypatch, augment="crop-flip").augment == CropAndFlip()
+    assert contest_of(monkeypatch).augment is None
 
 
 def test_unknown_plans_are_refused() -> None:

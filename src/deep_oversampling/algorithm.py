@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from .augmentation import Augmentation
 from .embeddings import embed_classes
 from .losses import Loss, entropy
 from .network import Network
@@ -32,6 +33,7 @@ def deep_over_sampling(
     weighted: bool = True,
     loss: Loss = entropy,
     approximate_above: int | None = None,
+    augment: Augmentation | None = None,  # what training sees; so v is that of such copies
     done: int = 0,  # rounds of both kinds that the network has been trained for
     peers: Peers | None = None,  # processes that share the work
 ) -> Iterator[Stage]:
@@ -39,7 +41,14 @@ def deep_over_sampling(
     for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
     for t in range(max(done - initial_rounds, 0), rounds):  # line 6
-        v = embed_classes(network, samples, plan.k > 0, peers=peers)  # lines 7–9: v_i = f(x_i)
+        v = embed_classes(  # lines 7–9: v_i = f(x_i)
+            network,
+            samples,
+            plan.k > 0,
+            augment=augment,
+            generator=rng("views", t),
+            peers=peers,
+        )
         z = oversample(  # lines 10–21: 𝒩(x), w, 𝒵′
             samples,
             v,

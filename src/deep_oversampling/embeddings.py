@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
+from .augmentation import Augmentation
 from .moments import Moments, Spread, moments_of
 from .network import Network, evaluating, in_chunks, not_finite
 from .peers import Peers
@@ -49,16 +51,20 @@ def embed_classes(
     samples: Samples,
     wanted: Tensor,  # (n,)  classes whose embeddings are kept; the others are only added up
     *,
+    augment: Augmentation | None = None,  # then v is that of changed copies, one of every sample
+    generator: Generator | None = None,  # of the changes
     peers: Peers | None = None,  # with which the samples are shared
 ) -> Embeddings:
     """v_i = f(x_i) for every sample, as `embed` computes it, a block at a time."""
+    change = _changing(augment, len(samples), generator) if augment else None
+    of = partial(in_chunks, network, network.embed, samples.x, change=change)
     peers, rows, m = peers or Peers(), _rows(samples, wanted), len(samples)
     parts, place = peers.parts(m), rows.cpu()  # a GPU is not waited for in every block
     bounds, part = [_within(place, one) for one in parts], peers.part_of(parts)
     (start, stop), at = peers.part_of(bounds), part.start
     v, moments = torch.empty(0), None
     with evaluating(network):
-        for block in _blocks(in_chunks(network, network.embed, samples.x, part)):
+        for block in _blocks(of(part)):
             if moments is None:
                 moments = Moments.starting(block[0], samples.n)
                 v = block.new_empty(stop - start, block.shape[1])
@@ -71,7 +77,7 @@ def embed_classes(
         everyone = peers.collected(moments.flat().unsqueeze(0), [1] * len(parts))
         moments = Moments.joined(list(everyone), samples.n)
     if not bool(moments.total.isfinite().all()):
-        _name_the_first(network, samples, part, peers)
+        _name_the_first(network, of, len(samples), part, peers)
     return Embeddings(rows, peers.collected(v, [b - a for a, b in bounds]), moments)
 
 
@@ -97,14 +103,28 @@ def _blocks(chunks: Iterator[Tensor]) -> Iterator[Tensor]:
         yield torch.cat(waiting)
 
 
-def _name_the_first(network: Network, samples: Samples, part: slice, peers: Peers) -> None:
+def _changing(
+    augment: Augmentation, m: int, generator: Generator | None
+) -> Callable[[Tensor, slice], Tensor]:
+    """Draws for all m on the CPU, so that they are the same for every device and process."""
+    u = torch.rand(m, augment.draws, generator=generator)
+    return lambda part, rows: augment(part, u[rows].to(part.device))
+
+
+def _name_the_first(
+    network: Network,
+    of: Callable[[slice], Iterator[Tensor]],  # embeddings of some rows
+    m: int,
+    part: slice,
+    peers: Peers,
+) -> None:
     """Whose embedding is no number: they are made again, as nobody has kept them."""
-    found, at = len(samples), part.start
+    found, at = m, part.start
     with evaluating(network):
-        for block in in_chunks(network, network.embed, samples.x, part):
+        for block in of(part):
             bad = (~block.isfinite().all(1)).nonzero()
             found = min(found, at + int(bad[0]) if len(bad) else found)
             at += len(block)
     found = -peers.most(-found)
-    if found < len(samples):
+    if found < m:
         raise not_finite(found)

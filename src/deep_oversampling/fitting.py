@@ -54,7 +54,7 @@ def fit(
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
-    augment: Augmentation | None = None,  # of what training sees; v stays that of the samples
+    augment: Augmentation | None = None,  # of what training sees, and of what v is made of
     validation: Samples | None = None,
     stop: EarlyStopping | None = None,  # on validation; the best weights are kept
     on_round: Callable[[Round], None] | None = None,  # JSONLines(path), several(…), …
@@ -215,6 +215,7 @@ def fit_many(
             weighted=weighted,
             loss=loss,
             approximate_above=approximate_above,
+            augment=augment,
         )
         judge = partial(_scores, data=validation, plan=plan, peers=peers) if validation else None
         report = partial(on_round, e) if on_round and peers.first else None
@@ -237,9 +238,8 @@ def fit_many(
                 judged = (stop.group, stop.measure) if stop else None
                 training = Training(network, optimizer, steps, judged)
                 snapshot = checkpoint.open(told, training, peers=peers)
-        make = _maker(
-            algorithm, network, own, seeds[e], judge, report, stop, snapshot, validation, peers
-        )
+        told_of = (judge, report, stop, snapshot, validation, peers)
+        make = _maker(algorithm, network, own, seeds[e], augment, *told_of)
         makers.append(partial(make, recover=recover))
     if at_once is None:
         at_once = how_many(many, place)
@@ -281,6 +281,7 @@ def _maker(
     network: Network,
     samples: Samples,
     seed: int,
+    augment: Augmentation | None,
     judge: Judge | None,
     on_round: Callable[[Round], None] | None,
     stop: EarlyStopping | None,
@@ -305,7 +306,10 @@ def _maker(
             made = algorithm(rng=rng, done=done, peers=peers)
             yield from until_no_better(made, network, history, stop, best) if stop else made
             none = torch.zeros(samples.n, dtype=torch.bool)
-            history.spreads.append(embed_classes(network, samples, none, peers=peers).spread)
+            last = embed_classes(
+                network, samples, none, augment=augment, generator=rng("last views"), peers=peers
+            )
+            history.spreads.append(last.spread)
             if validation:
                 p, t = predict(network, validation.x, peers=peers), len(history.rounds)
                 history.mishaps += never_predicted(p, validation.y, validation.classes, t)

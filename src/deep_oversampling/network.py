@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -256,14 +256,24 @@ def _gathered(
 
 
 def in_chunks(
-    network: Network, function: Any, x: Tensor | View, rows: slice, *, most: int | None = None
+    network: Network,
+    function: Any,
+    x: Tensor | View,
+    rows: slice,
+    *,
+    most: int | None = None,
+    change: Callable[[Tensor, slice], Tensor] | None = None,  # of rows of x, before the function
 ) -> Iterator[Tensor]:
     """What a function of a batch makes of some of x, without a gradient, part by part."""
     size = most or (256 if network.device.type == "cpu" else 8192)  # of a cache, of a GPU
     some = x.select(rows) if isinstance(x, View) else x[rows]
+    at = rows.start or 0
     for part in chunks(some, size):
         with torch.no_grad():  # not around the loop: whoever takes the parts has gradients
-            made = as_memory_allows(function, part.to(network.device))
+            part = part.to(network.device)
+            part = change(part, slice(at, at + len(part))) if change else part
+            made = as_memory_allows(function, part)
+        at += len(part)
         yield made
 
 

@@ -289,9 +289,16 @@ def begun(method: Method, entry: Entry, setting: Setting) -> Member:
     network = method.training.prepare(network) if method.training.prepare else network
     network.to(entry.train.y.device)
     rng = streams(entry.seed)
-    rounds = (setting.rounds, setting.rounds)
-    more = (setting.late_rounds, setting.head_rounds)
-    contest = Contest(entry.train, entry.plan, *rounds, rng, *more)
+    contest = Contest(
+        entry.train,
+        entry.plan,
+        setting.rounds,
+        setting.rounds,
+        rng,
+        augment=AUGMENTATIONS[setting.augment],
+        late_rounds=setting.late_rounds,
+        head_rounds=setting.head_rounds,
+    )
     stages = method.training.stages(network, contest)
     return Member(network, evenly(stages, contest) if setting.even else stages, rng)
 

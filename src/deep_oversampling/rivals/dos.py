@@ -30,6 +30,7 @@ def stages(
         initial_rounds=contest.initial_rounds,
         loss=make_loss(samples.class_counts) if make_loss else entropy,
         rng=contest.rng,
+        augment=contest.augment,
     )
 
 

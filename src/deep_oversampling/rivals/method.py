@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
+from ..augmentation import Augmentation
 from ..losses import Loss
 from ..metrics import Report, measure
 from ..network import Network, embed, predict
@@ -42,6 +43,7 @@ class Contest:
     rounds: int  # T
     initial_rounds: int  # before them: plain training, or the method's own loss
     rng: Streams
+    augment: Augmentation | None = None  # of what training sees
     late_rounds: int | None = None  # the last, to which some methods defer; None: T
     head_rounds: int = 0  # of g alone, after all others; 0: the last T rounds are
 

@@ -1,0 +1,161 @@
+"""Where training is augmented, what shall v be made of? A small residual network, on the CPU.
+
+    python experiments/targets.py CIFAR_FOLDER OUT.jsonl [--seeds 8] [--processes 2]
+
+CIFAR-10 at half its size, 3,000 images to train and 5,000 to judge, of the training set alone; one
+block of every width of ResNet-32; crop and flip; T = 8. Four classes of ten lose nothing, half or
+95 % of their images. Judged as `safe.py` does, paired over seeds. What OUT has already is not run
+again.
+"""
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from scipy.stats import ttest_rel
+from torch import nn
+from torch.nn.functional import avg_pool2d
+from torch.optim import SGD
+
+from deep_oversampling import Network, Normalize, Plan, Samples, predict, resnet32
+from deep_oversampling.algorithm import deep_over_sampling
+from deep_oversampling.augmentation import CropAndFlip
+from deep_oversampling.data import load
+from deep_oversampling.seeding import streams
+from deep_oversampling.stages import train_stages
+from pull_rule import write_header
+from safe import REDUCED, mean_f1, parts_of
+
+AUGMENT, ROUNDS = CropAndFlip(2), 8
+
+
+@dataclass(frozen=True)
+class Kind:
+    levelled: bool = True  # over-sampled
+    neighbours: bool = True
+    seen: bool = True  # v is that of changed copies, as training sees them
+    pull: float = 10.0
+
+
+KINDS = {
+    "plain": Kind(levelled=False, neighbours=False),
+    "over-sampled": Kind(neighbours=False),
+    "v of images": Kind(seen=False),
+    "v of copies": Kind(),
+    "v of images, λ = 0": Kind(seen=False, pull=0.0),
+    "v of copies, λ = 0": Kind(pull=0.0),
+}
+RATES = {0.01: {"lr": 0.01}, 0.1: {"lr": 0.1, "weight_decay": 5e-4}}
+
+
+@cache
+def halved(folder: Path) -> Samples:
+    whole = load("cifar10", data_dir=folder).train
+    small = [avg_pool2d(part.float(), 2).round() for part in whole.x.split(5000)]
+    return whole.with_x(torch.cat(small).to(torch.uint8))
+
+
+def small_residual(train: Samples, seed: int) -> Network:
+    whole = resnet32(seed=seed)
+    layers = list(whole.embedder.children())  # a stem of 3, five blocks of each width, the rest
+    f = nn.Sequential(*layers[:3], *layers[3:18:5], *layers[18:])
+    return Network(f, whole.classifier, Normalize.of(train.x))
+
+
+def trial(job: tuple[str, float, str, int], folder: Path) -> dict[str, object]:
+    imbalance, rate, name, seed = job
+    torch.set_num_threads(1)
+    kind, rng = KINDS[name], streams(seed)
+    train, judged = parts_of(halved(folder), seed, REDUCED[imbalance], size=3000)
+    judged = judged[torch.arange(5000)]
+    network = small_residual(train, seed)
+    plan = Plan.automatic(train.class_counts) if kind.levelled else Plan.plain(train.n)
+    plan = plan if kind.neighbours else plan.without_neighbours()
+    stages = deep_over_sampling(
+        network,
+        train,
+        plan,
+        rounds=ROUNDS,
+        initial_rounds=ROUNDS,
+        rng=rng,
+        pull=kind.pull,
+        augment=AUGMENT if kind.seen else None,
+    )
+    optimizer = partial(SGD, momentum=0.9, **RATES[rate])
+    train_stages(network, stages, batch_size=60, rng=rng, optimizer=optimizer, augment=AUGMENT)
+    found = predict(network, judged.x).argmax(1)
+    shares = {"even": torch.ones(train.n), "as trained": train.class_counts.float()}
+    measured = {how: round(mean_f1(found, judged, share), 5) for how, share in shares.items()}
+    return {"imbalance": imbalance, "rate": rate, "kind": name, "seed": seed, **measured}
+
+
+def table(lines: list[dict[str, object]]) -> str:
+    """Evenly / as trained, and p of each against plain training."""
+    found: dict[tuple[object, ...], dict[object, dict[str, object]]] = defaultdict(dict)
+    for line in lines:
+        found[line["kind"], line["imbalance"], line["rate"]][line["seed"]] = line
+    columns = [one for one in product(REDUCED, RATES) if ("plain", *one) in found]
+    rows = ["| | " + " | ".join(f"{i}, rate {rate}" for i, rate in columns) + " |"]
+    rows.append("|---" * (len(columns) + 1) + "|")
+    for kind in KINDS:
+        cells = []
+        for column in columns:
+            own, plain = found[kind, *column], found["plain", *column]
+            seeds = sorted(own.keys() & plain.keys())
+            told = []
+            for how in ("even", "as trained"):
+                pairs = [(own[s][how], plain[s][how]) for s in seeds]
+                told.append(_cell(pairs, alone=kind == "plain"))
+            cells.append(" / ".join(told) if seeds else "–")
+        rows.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _cell(pairs: list[tuple[float, float]], *, alone: bool) -> str:
+    if not pairs:
+        return "–"
+    own, plain = zip(*pairs, strict=True)
+    mean = f"{sum(own) / len(own):.3f}".removeprefix("0")
+    if alone or own == plain or len(pairs) < 2:
+        return mean
+    return f"{mean} ({ttest_rel(own, plain).pvalue:.3f})".replace("(0.", "(.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="folder of the official CIFAR-10 .bin files")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--imbalances", nargs="+", default=list(REDUCED), choices=list(REDUCED))
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    lines = []
+    if options.out.exists():
+        lines = [json.loads(text) for text in options.out.read_text().splitlines()]
+        lines = [line for line in lines if "kind" in line]
+    done = {(one["imbalance"], one["rate"], one["kind"], one["seed"]) for one in lines}
+    asked = product(range(options.seeds), options.imbalances, RATES, options.kinds)
+    jobs = [(i, rate, kind, seed) for seed, i, rate, kind in asked]
+    jobs = [job for job in jobs if job not in done]
+    if jobs:
+        write_header(options.out, judged_on="held-out training images")
+    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
+        for line in pool.map(partial(trial, folder=options.data), jobs):
+            lines.append(line)
+            with options.out.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(line, file=sys.stderr, flush=True)
+    print(table(lines))
+
+
+if __name__ == "__main__":
+    main()
