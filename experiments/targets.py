@@ -51,7 +51,6 @@ KINDS = {
     "v of images": Kind(seen=False),
     "v of copies": Kind(),
     "v of images, λ = 0": Kind(seen=False, pull=0.0),
-    "v of copies, λ = 0": Kind(pull=0.0),
 }
 RATES = {0.01: {"lr": 0.01}, 0.1: {"lr": 0.1, "weight_decay": 5e-4}}
 

@@ -238,8 +238,19 @@ def fit_many(
                 judged = (stop.group, stop.measure) if stop else None
                 training = Training(network, optimizer, steps, judged)
                 snapshot = checkpoint.open(told, training, peers=peers)
-        told_of = (judge, report, stop, snapshot, validation, peers)
-        make = _maker(algorithm, network, own, seeds[e], augment, *told_of)
+        make = _maker(
+            algorithm,
+            network,
+            own,
+            seeds[e],
+            augment,
+            judge,
+            report,
+            stop,
+            snapshot,
+            validation,
+            peers,
+        )
         makers.append(partial(make, recover=recover))
     if at_once is None:
         at_once = how_many(many, place)

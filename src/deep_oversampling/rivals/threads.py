@@ -1,4 +1,4 @@
-"""Work of other libraries, on all cores: each piece of it on one."""
+"""Work of other libraries, on several cores: each piece of it on one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TypeVar
 from threadpoolctl import threadpool_limits
 
 __all__ = ["at_once"]
+
+_MOST = 4  # at once: each has its memory
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,5 +26,5 @@ def at_once(function: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
     >>> at_once(abs, [-1, 2, -3])
     [1, 2, 3]
     """
-    with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as threads:
+    with threadpool_limits(1), ThreadPoolExecutor(min(_MOST, os.cpu_count() or 1)) as threads:
         return list(threads.map(function, pieces))

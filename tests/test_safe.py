@@ -1,0 +1,57 @@
+"""The tables of the written cases: what is joined, paired and told."""
+
+from typing import Any
+
+import torch
+
+from contests import pictures
+from safe import joined, mean_f1, means, table
+from targets import table as table_of_targets
+
+
+def line(seed: int, **kinds: float) -> dict[str, Any]:
+    values = {name: {"even": v, "as trained": v - 0.1} for name, v in kinds.items()}
+    return {"case": "digits, mlp, mild, rate 0.1", "seed": seed, **values}
+
+
+def test_kinds_that_were_run_later_join_their_case_and_seed() -> None:
+    found = joined([{"header": {}}, line(0, plain=0.5), line(1, plain=0.6), line(0, default=0.7)])
+    assert found["digits, mlp, mild, rate 0.1", 0] == line(0, plain=0.5, default=0.7)
+    assert "default" not in found["digits, mlp, mild, rate 0.1", 1]
+
+
+def test_a_default_that_is_worse_beyond_noise_is_bold() -> None:
+    worse = [line(s, plain=0.8 + s / 100, default=0.7 + s / 99) for s in range(4)]
+    better = [line(s, plain=0.7 + s / 100, default=0.8 + s / 99) for s in range(4)]
+    assert "| digits: mlp, rate 0.1 | – | **.815 → .715** (p < .001) | – |" in table(worse, "even")
+    assert "| .615 → .715 (p < .001) |" in table(better, "as trained")
+
+
+def test_means_are_of_kinds_that_all_have() -> None:
+    lines = [line(0, plain=0.5, default=0.7), line(1, plain=0.7)]
+    _, _, plain = means(lines).splitlines()
+    assert plain == "| plain | – | – | .600 | .500 | – | – |"
+
+
+def test_f1_is_as_if_classes_had_the_shares_that_are_asked() -> None:
+    judged = pictures((4, 2, 2))
+    found = judged.y.clone()
+    found[0] = 1  # one of class 0 is taken for class 1
+    even = mean_f1(found, judged, torch.ones(3))
+    # shares of 1/3: recall 3/4 and precision 1; recall 1 and precision 4/5; all of the third
+    assert round(even, 6) == round((2 * 0.75 / 1.75 + 2 * 0.8 / 1.8 + 1) / 3, 6)
+    rare = mean_f1(found, judged, torch.tensor([8.0, 1.0, 1.0]))
+    assert rare < even  # two of eight of the frequent class outweigh a rare one
+
+
+def test_targets_are_told_beside_plain_training() -> None:
+    lines: list[dict[str, Any]] = []
+    for kind, value, n in (("plain", 0.5, 100), ("v of copies", 0.6, 99)):
+        for seed in range(3):
+            column = {"imbalance": "mild", "rate": 0.1, "kind": kind, "seed": seed}
+            lines.append({**column, "even": value + seed / n, "as trained": value - seed / n})
+    heads, _, *rows = table_of_targets(lines).splitlines()
+    assert heads == "| | mild, rate 0.1 |"
+    assert rows[0] == "| plain | .510 / .490 |"
+    assert rows[1] == "| over-sampled | – |"
+    assert rows[3] == "| v of copies | .610 (.000) / .590 (.000) |"
