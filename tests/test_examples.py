@@ -29,9 +29,10 @@ def test_those_lines_help_the_rare_digits_and_cost_the_others_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["images", "tabular", "time_series", "text"])
 def test_over_sampling_helps_the_rare_classes(name: str) -> None:
-    found = importlib.import_module(name).main([0])
-    assert found["DOS"] > found["plain"]
-    assert found["random over-sampling"] > found["plain"]
+    found = importlib.import_module(name).main(range(3))  # one alone hangs on a CPU's rounding
+    means = {method: sum(values) / len(values) for method, values in found.items()}
+    assert means["DOS"] > means["plain"]
+    assert means["random over-sampling"] > means["plain"]
 
 
 # Recipes for other frameworks: whatever they warn of is theirs.
