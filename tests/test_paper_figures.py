@@ -111,7 +111,7 @@ def test_without_matplotlib_there_is_a_page_and_one_note(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     said = run("figures", "runtime", "--trials", "1")
-    assert said.count("figures need matplotlib, found that it is not installed") == 1
+    assert said.count("figures need matplotlib, found that it cannot be imported (") == 1
     assert "## Figures" not in page()
 
 

@@ -94,7 +94,8 @@ def test_training_images_are_ten_fold_for_the_baselines(trainings: Trainings, sh
 def test_what_is_left_out_is_tried_again_but_written_once(trainings: Trainings) -> None:
     trainings.left_out = {"ros": "no luck"}
     for _ in range(2):
-        run("runtime", "--trials", "1")
+        told = run("runtime", "--trials", "1")
+        assert told.count("runtime: mnist-drop-4-0.99: ros is left out: no luck") == 1
     assert [method for _, method, _ in trainings.done].count("ros") == 2 * 3
     path = Path("results/trials/mnist-drop-4-0.99.jsonl")
     assert path.read_text().count("no luck") == 1

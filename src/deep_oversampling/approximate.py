@@ -66,9 +66,9 @@ def _others(index: Any, points: Any, own: Tensor, k: int) -> Tensor:  # (b, k)
 def _faiss() -> Any:
     try:
         import faiss
-    except ImportError:
+    except ImportError as error:
         raise InputError(
-            "approximate_above needs FAISS, found that it is not installed; "
+            f"approximate_above needs FAISS, found that it cannot be imported ({error}); "
             "pip install 'deep-oversampling[faiss]', or leave it out: the search is then exact"
         ) from None
     return faiss

@@ -55,9 +55,9 @@ class TensorBoard:
     def __init__(self, folder: str | Path) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
+        except ImportError as error:
             raise InputError(
-                "tensorboard must be installed to write for it, found that it is not; "
+                f"this needs tensorboard, found that it cannot be imported ({error}); "
                 "pip install 'deep-oversampling[tensorboard]'"
             ) from None
         self._writer, self._t = SummaryWriter(str(folder)), 0

@@ -177,10 +177,14 @@ def _run(laboratory: Laboratory, table: str, experiment: Experiment) -> None:
         print(f"dos: {note}", file=sys.stderr)
     if not job.trials:
         return
-    begun = time.perf_counter()
+    begun, left_out = time.perf_counter(), dict[str, str]()
     with bar(console) as progress:
         task = progress.add_task(escape(what), total=job.trials)
-        for _ in laboratory.run(job):
+        for trial in laboratory.run(job):
             progress.advance(task)
+            if trial.left_out:
+                left_out[trial.method] = trial.left_out
     seconds = time.perf_counter() - begun
     print(f"{what}: {job.trials} trials in {seconds:.0f} s", file=sys.stderr, flush=True)
+    for method, reason in left_out.items():
+        print(f"dos: {what}: {method} is left out: {reason}", file=sys.stderr, flush=True)

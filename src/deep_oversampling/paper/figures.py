@@ -57,9 +57,9 @@ def _matplotlib() -> Any:
     """Which a user need not have installed."""
     try:
         import matplotlib
-    except ImportError:
+    except ImportError as error:
         raise NoMatplotlib(
-            "figures need matplotlib, found that it is not installed; "
+            f"figures need matplotlib, found that it cannot be imported ({error}); "
             "pip install 'deep-oversampling[paper]'"
         ) from None
     return matplotlib

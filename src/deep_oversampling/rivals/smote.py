@@ -33,9 +33,9 @@ def imbalanced_learn() -> Any:
     """Its SMOTE, which a user need not have installed."""
     try:
         from imblearn.over_sampling import SMOTE
-    except ImportError:
+    except ImportError as error:
         raise InputError(
-            "SMOTE needs imbalanced-learn, found that it is not installed; "
+            f"SMOTE needs imbalanced-learn, found that it cannot be imported ({error}); "
             "pip install 'deep-oversampling[rivals]'"
         ) from None
     return SMOTE

@@ -78,9 +78,9 @@ def _csv_rows(path: Path) -> Iterator[Row]:
 def _parquet_rows(path: Path) -> Iterator[Row]:
     try:
         from pyarrow import ArrowException, parquet
-    except ImportError:
+    except ImportError as error:
         raise InputError(
-            f"reading {path} needs pyarrow, found that it is not installed; "
+            f"reading {path} needs pyarrow, found that it cannot be imported ({error}); "
             "pip install 'deep-oversampling[parquet]' or store the manifest as CSV"
         ) from None
     try:
