@@ -1,4 +1,4 @@
-"""Where training is augmented, what of DOS does harm? A small residual network, on the CPU.
+"""Where training is augmented, what shall v be made of? A small residual network, on the CPU.
 
     python experiments/targets.py CIFAR_FOLDER OUT.jsonl [--seeds 8] [--processes 2]
 
@@ -42,7 +42,6 @@ class Kind:
     levelled: bool = True  # over-sampled
     neighbours: bool = True
     seen: bool = True  # v is that of changed copies, as training sees them
-    averaged: bool = False  # ℓ_g over 𝒩(x): a row counts as one, with neighbours or without
     pull: float = 10.0
 
 
@@ -51,7 +50,6 @@ KINDS = {
     "over-sampled": Kind(neighbours=False),
     "v of images": Kind(seen=False),
     "v of copies": Kind(),
-    "v of copies, ℓ_g averaged": Kind(averaged=True),
     "v of images, λ = 0": Kind(seen=False, pull=0.0),
 }
 RATES = {0.01: {"lr": 0.01}, 0.1: {"lr": 0.1, "weight_decay": 5e-4}}
@@ -88,7 +86,6 @@ def trial(job: tuple[str, float, str, int], folder: Path) -> dict[str, object]:
         initial_rounds=ROUNDS,
         rng=rng,
         pull=kind.pull,
-        averaged=kind.averaged,
         augment=AUGMENT if kind.seen else None,
     )
     optimizer = partial(SGD, momentum=0.9, **RATES[rate])

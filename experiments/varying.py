@@ -20,7 +20,7 @@ def varied(
     limit: float,
     loss: Loss,
     in_g: float = 1.0,  # times ρ′: 0 leaves the neighbours out of ℓ_g
-    averaged: bool = False,  # by 1 + Σ ρ′: a row with neighbours weighs as much as one without
+    divided: bool = False,  # by 1 + Σ ρ′: a row with neighbours weighs as much as one without
 ) -> tuple[Tensor, Tensor]:
     """ℓ′_g and λℓ′_f; with the defaults those of `multi_task`."""
     fx = network.embed(z.x)
@@ -31,6 +31,6 @@ def varied(
     others = loss(logits[b:], z.y[:c].repeat_interleave(k)).view(c, k)
     rho = in_g * proximity(errors, z.mask)
     ell_g = loss(logits[:b], z.y) + pad((rho * others).sum(1), (0, b - c))
-    if averaged:
+    if divided:
         ell_g = ell_g / (1 + pad(rho.sum(1), (0, b - c)))
     return ell_g, pad(pull * embedding_loss(errors), (0, b - c))

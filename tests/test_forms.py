@@ -38,12 +38,12 @@ def micro_clusters(network) -> MicroClusters:
     return replace(z, heads=int(z.has_neighbours.sum()))[order]
 
 
-@pytest.mark.parametrize("averaged", [False, True])
-def test_with_nothing_left_out_it_is_a_step_of_algorithm_1(averaged: bool) -> None:
+def test_with_nothing_changed_it_is_a_step_of_the_paper() -> None:
     network = small()
     z = micro_clusters(network)
-    found = varied(network, z, **ASKED, averaged=averaged)
-    for one, other in zip(found, multi_task(1.0, 0.3, averaged=averaged)(network, z), strict=True):
+    for one, other in zip(
+        varied(network, z, **ASKED), multi_task(1.0, 0.3)(network, z), strict=True
+    ):
         close(one, other)
 
 
@@ -53,6 +53,14 @@ def test_neighbours_can_be_left_out_of_g() -> None:
     ell_g, ell_f = varied(network, z, **{**ASKED, "in_g": 0.0})
     close(ell_g, entropy(network(z.x), z.y))
     close(ell_f, varied(network, z, **ASKED)[1])
+
+
+def test_a_row_with_neighbours_can_weigh_as_much_as_one_without() -> None:
+    """Where all that g sees of a row has the same loss, the row has that loss."""
+    network, z = small(), micro_clusters(small())
+    z = replace(z, v=network.embed(z.x)[: len(z.v)].detach().unsqueeze(1).expand_as(z.v))
+    ell_g, _ = varied(network, z, **ASKED, divided=True)
+    close(ell_g, entropy(network(z.x), z.y))
 
 
 # the memory

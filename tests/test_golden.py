@@ -58,14 +58,10 @@ def m_less_one(of: Moments, dtype: torch.dtype) -> Tensor:
     return VARIANCE(of, dtype) * m / (m - 1)
 
 
-def _averaged(*given: Tensor, averaged: bool) -> Tensor:
-    return classifier_loss(*given, averaged=not averaged)
-
-
 CHANGES: dict[str, tuple[Any, str, Callable[..., Tensor]]] = {
     "ρ without x itself": (objectives, "proximity", _without_itself),
     "ρ with a gradient scale": (objectives, "proximity", lambda e, m: 0.99 * proximity(e, m)),
-    "ℓ_g averaged": (objectives, "classifier_loss", _averaged),
+    "ℓ_g averaged": (objectives, "classifier_loss", lambda o, r, e: classifier_loss(o, r, e) / 2),
     "ℓ_f not summed": (objectives, "embedding_loss", lambda errors: errors.mean(1)),
     "weights not drawn": (oversampling, "sample_simplex", _even),
     "another variance": (Moments, "variance", m_less_one),

@@ -67,18 +67,6 @@ def test_losses_and_their_gradients_are_the_papers(either: Cluster) -> None:
         close(ours_grad, theirs_grad)
 
 
-def test_an_averaged_row_weighs_as_much_as_one_without_neighbours(either: Cluster) -> None:
-    """It is the mean of ℋ over the row's members, in which x has the weight 1 and the others ρ."""
-    rho = proximity(either.errors, either.mask)
-    entropies = torch.rand(len(rho), rho.shape[1] + 1, dtype=rho.dtype, generator=generator(2))
-    found = classifier_loss(entropies[:, 0], rho, entropies[:, 1:], averaged=True)
-    for row, value in enumerate(found):
-        weights = torch.cat([rho.new_ones(1), rho[row]])
-        close(value, (weights / weights.sum()) @ entropies[row])
-    alike = torch.full_like(entropies, 0.7)
-    close(classifier_loss(alike[:, 0], rho, alike[:, 1:], averaged=True), alike[:, 0])
-
-
 def test_unweighted_losses_are_the_paper_without_w(cluster: Cluster) -> None:
     cluster = cluster.unweighted()
     rho, ell_f = proximity(cluster.errors, cluster.mask), embedding_loss(cluster.errors)

@@ -31,7 +31,6 @@ def deep_over_sampling(
     pull: float = 10.0,
     pull_limit: float | None = 0.3,
     weighted: bool = True,
-    averaged: bool | None = None,  # ℓ_g over 𝒩(x); default: where training is augmented
     loss: Loss = entropy,
     approximate_above: int | None = None,
     augment: Augmentation | None = None,  # what training sees; so v is that of such copies
@@ -39,8 +38,6 @@ def deep_over_sampling(
     peers: Peers | None = None,  # processes that share the work
 ) -> Iterator[Stage]:
     """Algorithm 1, a stage for every pass; the network is trained between them."""
-    averaged = augment is not None if averaged is None else averaged
-    total = peers.total if peers else None
     for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
     for t in range(max(done - initial_rounds, 0), rounds):  # line 6
@@ -61,5 +58,5 @@ def deep_over_sampling(
             approximate_above=approximate_above,
             peers=peers,
         )
-        objective = multi_task(pull, pull_limit, loss=loss, averaged=averaged, total=total)
+        objective = multi_task(pull, pull_limit, loss=loss, total=peers.total if peers else None)
         yield Stage("multi", z, objective, spread=v.spread)  # line 22: MTL(𝒵′)

@@ -108,7 +108,6 @@ class DOSClassifier(
         pull: float = 10.0,  # λ
         pull_limit: float | None = 0.3,
         weighted: bool = True,
-        averaged: bool | None = None,  # ℓ_g over 𝒩(x); default: where augment is given
         loss: Callable[[Tensor], Loss] | None = None,  # of the class counts, instead of ℋ
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
@@ -132,7 +131,6 @@ class DOSClassifier(
         self.pull = pull
         self.pull_limit = pull_limit
         self.weighted = weighted
-        self.averaged = averaged
         self.loss = loss
         self.optimizer = optimizer
         self.augment = augment
@@ -178,7 +176,6 @@ class DOSClassifier(
             pull=self.pull,
             pull_limit=self.pull_limit,
             weighted=self.weighted,
-            averaged=self.averaged,
             loss=self.loss(counts) if self.loss else entropy,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
             augment=self.augment,

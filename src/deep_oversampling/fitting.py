@@ -50,7 +50,6 @@ def fit(
     pull: float = 10.0,  # λ (R5)
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
-    averaged: bool | None = None,  # ℓ_g over 𝒩(x) (R7); default: where training is augmented
     loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
@@ -96,7 +95,6 @@ def fit(
         pull=[pull],
         pull_limit=pull_limit,
         weighted=weighted,
-        averaged=averaged,
         loss=loss,
         approximate_above=approximate_above,
         optimizer=optimizer,
@@ -129,7 +127,6 @@ def fit_many(
     pull: float | Sequence[float] = 10.0,
     pull_limit: float | None = 0.3,
     weighted: bool = True,
-    averaged: bool | None = None,
     loss: Loss = entropy,
     approximate_above: int | None = None,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
@@ -216,7 +213,6 @@ def fit_many(
             pull=pulls[e],
             pull_limit=pull_limit,
             weighted=weighted,
-            averaged=averaged,
             loss=loss,
             approximate_above=approximate_above,
             augment=augment,

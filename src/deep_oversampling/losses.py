@@ -61,14 +61,10 @@ def classifier_loss(
     own: Tensor,  # (b,)    ℋ(g(f(x)), y)
     rho: Tensor,  # (b, K)  proximity
     entropies: Tensor,  # (b, K)  ℋ(g(vᵢ), y)
-    *,
-    averaged: bool = False,
 ) -> Tensor:  # (b,)
     """ℓ′_g = ℋ(g(f(x)), y) + Σ ρ′ᵢ ℋ(g(vᵢ), y), the sum over the neighbours.
 
     The printed sum gives the original loss the weight ρ′₀, about 1/(k+1), and f learns from
-    nothing else in it; the text gives it the weight 1, and so do we (R7). ``averaged`` is that
-    divided by the weights, 1 + Σ ρ′: a row with neighbours counts as much as one without.
+    nothing else in it; the text gives it the weight 1, and so do we (R7).
     """
-    whole = own + (rho * entropies).sum(1)
-    return whole / (1 + rho.sum(1)) if averaged else whole
+    return own + (rho * entropies).sum(1)

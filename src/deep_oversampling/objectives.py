@@ -40,11 +40,10 @@ def multi_task(
     limit: float | None,
     *,
     loss: Loss = entropy,
-    averaged: bool = False,  # over 𝒩(x), so that a row counts as one, with neighbours or without
     total: Callable[[Tensor], Tensor] | None = None,  # adds up over processes that share a batch
 ) -> Objective:
     """ℓ′_g + λℓ′_f over the micro-clusters; ``pull`` is λ, ``limit`` bounds what it does (R5)."""
-    asked = partial(_multi_task, pull=pull, limit=limit, loss=loss, averaged=averaged)
+    asked = partial(_multi_task, pull=pull, limit=limit, loss=loss)
     return partial(asked, total=total) if total else asked  # it is walked as a tree in every step
 
 
@@ -55,10 +54,9 @@ def dos_loss(
     pull: float = 10.0,  # λ
     limit: float | None = 0.3,
     loss: Loss = entropy,
-    averaged: bool = False,  # as `fit` has it where training is augmented
 ) -> Tensor:  # ()
     """The mean of ℓ′_g + λℓ′_f over a batch, for a training loop of one's own."""
-    ell_g, ell_f = multi_task(pull, limit, loss=loss, averaged=averaged)(network, batch)
+    ell_g, ell_f = multi_task(pull, limit, loss=loss)(network, batch)
     return (ell_g + ell_f).mean()
 
 
@@ -69,7 +67,6 @@ def _multi_task(
     pull: float,
     limit: float | None,
     loss: Loss,
-    averaged: bool,
     total: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     fx = network.embed(z.x)
@@ -81,6 +78,6 @@ def _multi_task(
     labels = torch.cat([z.y, z.y[:c].repeat_interleave(k)])
     own, rest, others = loss(logits, labels).split([c, alone, c * k])
     rho = proximity(errors, z.mask)
-    ell_g = classifier_loss(own, rho, others.view(c, k), averaged=averaged)
+    ell_g = classifier_loss(own, rho, others.view(c, k))
     ell_f = pull * embedding_loss(errors)
     return torch.cat([ell_g, rest]), pad(ell_f, (0, alone))
