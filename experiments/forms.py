@@ -99,14 +99,14 @@ def paper(
     levelled: bool = True,  # False: r = 1, f and g see the classes as they are
     seen: bool = True,  # v is that of augmented images; False: of the images as they are
     in_g: float = 1.0,
-    divided: bool = False,
+    evened: bool = False,
 ) -> Iterator[Stage]:
     """The multi-task rounds of Algorithm 1."""
     samples, counts = task.samples, task.counts.cpu()
     plan = Plan.automatic(counts, k).fitted_to(counts)
     plan = plan if levelled else Plan(plan.k, torch.ones_like(plan.r), plan.minority)
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
-    objective = partial(varied, pull=pull, limit=limit, loss=loss, in_g=in_g, divided=divided)
+    objective = partial(varied, pull=pull, limit=limit, loss=loss, in_g=in_g, evened=evened)
     for t in range(task.rounds):
         draws = task.rng("views", t)
         augment = task.augment if seen else None

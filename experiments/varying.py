@@ -20,9 +20,12 @@ def varied(
     limit: float,
     loss: Loss,
     in_g: float = 1.0,  # times ρ′: 0 leaves the neighbours out of ℓ_g
-    divided: bool = False,  # by 1 + Σ ρ′: a row with neighbours weighs as much as one without
-) -> tuple[Tensor, Tensor]:
-    """ℓ′_g and λℓ′_f; with the defaults those of `multi_task`."""
+    evened: bool = False,  # a row with neighbours weighs as much as one without
+) -> tuple[Tensor, ...]:
+    """ℓ′_g and λℓ′_f, with the defaults those of `multi_task`; and weights of the rows, if evened.
+
+    As weights of the batch's mean, not divided row by row: that would slow f down as well.
+    """
     fx = network.embed(z.x)
     to_g, to_f = limit_pull(fx, limit)
     b, (c, k, _) = len(fx), z.v.shape
@@ -31,6 +34,5 @@ def varied(
     others = loss(logits[b:], z.y[:c].repeat_interleave(k)).view(c, k)
     rho = in_g * proximity(errors, z.mask)
     ell_g = loss(logits[:b], z.y) + pad((rho * others).sum(1), (0, b - c))
-    if divided:
-        ell_g = ell_g / (1 + pad(rho.sum(1), (0, b - c)))
-    return ell_g, pad(pull * embedding_loss(errors), (0, b - c))
+    ell_f = pad(pull * embedding_loss(errors), (0, b - c))
+    return (ell_g, ell_f, 1 / (1 + pad(rho.sum(1), (0, b - c)))) if evened else (ell_g, ell_f)

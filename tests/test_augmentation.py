@@ -115,8 +115,8 @@ def test_vectors_are_refused(augment: Augmentation) -> None:
 
 
 def trained(samples: Samples, augment: Augmentation | None) -> Tensor:
-    network = lenet((1, 8, 8), samples.n, seed=3)
-    train(network, samples, batch_size=7, augment=augment, seed=5)
+    network, plan = lenet((1, 8, 8), samples.n, seed=3), Plan.automatic(samples.class_counts)
+    train(network, samples, plan, batch_size=7, augment=augment, seed=5)
     return weights(network)
 
 
@@ -160,6 +160,17 @@ def test_every_presentation_is_a_copy_of_its_own() -> None:
     u = torch.cat(presented)
     assert [len(part) for part in (first, of_v, u, last)] == [1, 24, 18 + 3 * 6, 24]
     assert len(torch.cat([of_v, u, last]).unique()) == 24 + len(u) + 24
+
+
+def test_by_default_neighbours_are_left_out_where_training_is_augmented(small: Samples) -> None:
+    found, plan = [], Plan.automatic(small.class_counts)
+    for chosen in (None, plan.without_neighbours(), plan):
+        network = lenet((1, 8, 8), 2, seed=3)
+        train(network, small, chosen, batch_size=7, augment=CropAndFlip(1))
+        found.append(weights(network))
+    default, without, neighbours = found
+    assert torch.equal(default, without)
+    assert not torch.equal(default, neighbours)
 
 
 def test_targets_are_those_of_what_training_sees(small: Samples) -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from deep_oversampling import InputError, cli, lenet, resnet18, save_weights
 from deep_oversampling.cli.threads import suit_threads
 from deep_oversampling.data import load
-from deep_oversampling.runs import Run, Settings, prepare, read_settings
+from deep_oversampling.runs import Run, Settings, read_settings
 from deep_oversampling.runs.settings import as_toml
 from picture_files import folder_of, save
 
@@ -211,15 +211,6 @@ def test_toml_keeps_every_option(tmp_path: Path) -> None:
     settings = Settings('a "b"\\c\nü', "lenet", weights="w", k="auto", rounds=3, augment=False)
     (tmp_path / "c.toml").write_text(as_toml(settings), encoding="utf-8")
     assert Settings(**read_settings(tmp_path / "c.toml")) == settings
-
-
-def test_photographs_are_augmented_and_drawings_are_not(tmp_path: Path) -> None:
-    folder_of(tmp_path / "photos", {"a": 4, "b": 4}, (40, 32, 3))
-    folder_of(tmp_path / "scans", {"a": 4, "b": 4}, (40, 32))
-    for name, augmented in (("photos", True), ("scans", False)):
-        task = prepare(Settings(name), load(name))
-        assert (task.augment is not None) is augmented
-    assert prepare(Settings("photos", augment=False), load("photos")).augment is None
 
 
 def command(*arguments: str | Path) -> list[str]:

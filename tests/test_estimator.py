@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import Tensor, nn
 
 from deep_oversampling import InputError, Network, embed, lenet, mlp
+from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.estimator import DOSClassifier
 from estimator_inputs import fast
 
@@ -244,6 +245,13 @@ def test_a_random_state_object_goes_on_from_fit_to_fit(vectors) -> None:
 def test_minority_decides_the_plan(vectors, minority: Any, k: list[int], r: list[int]) -> None:
     plan = fast(minority=minority).fit(*vectors).plan_
     assert (plan.k.tolist(), plan.r.tolist()) == (k, r)
+
+
+@pytest.mark.parametrize(("k", "found"), [(None, [0, 0]), (5, [0, 5])])
+def test_augmented_images_have_neighbours_where_they_are_asked_for(k: int, found: list) -> None:
+    X = np.random.default_rng(0).integers(0, 256, (26, 8, 8), np.uint8)
+    plan = fast(k=k, augment=CropAndFlip(1)).fit(X, [0] * 20 + [1] * 6).plan_
+    assert (plan.k.tolist(), plan.r.tolist()) == (found, [1, 3])
 
 
 def test_the_plan_is_the_one_that_small_classes_allow(vectors) -> None:

@@ -56,11 +56,12 @@ def test_neighbours_can_be_left_out_of_g() -> None:
 
 
 def test_a_row_with_neighbours_can_weigh_as_much_as_one_without() -> None:
-    """Where all that g sees of a row has the same loss, the row has that loss."""
+    """Where all that g sees of a row has the same loss, the weighted row has that loss."""
     network, z = small(), micro_clusters(small())
     z = replace(z, v=network.embed(z.x)[: len(z.v)].detach().unsqueeze(1).expand_as(z.v))
-    ell_g, _ = varied(network, z, **ASKED, divided=True)
-    close(ell_g, entropy(network(z.x), z.y))
+    ell_g, _, weight = varied(network, z, **ASKED, evened=True)
+    close(weight * ell_g, entropy(network(z.x), z.y))
+    assert weight[: len(z.v)].max() < weight[len(z.v) :].min() == 1
 
 
 # the memory

@@ -15,20 +15,20 @@ def line(seed: int, **kinds: float) -> dict[str, Any]:
 
 
 def test_kinds_that_were_run_later_join_their_case_and_seed() -> None:
-    found = joined([{"header": {}}, line(0, plain=0.5), line(1, plain=0.6), line(0, default=0.7)])
-    assert found["digits, mlp, mild, rate 0.1", 0] == line(0, plain=0.5, default=0.7)
-    assert "default" not in found["digits, mlp, mild, rate 0.1", 1]
+    found = joined([{"header": {}}, line(0, plain=0.5), line(1, plain=0.6), line(0, DOS=0.7)])
+    assert found["digits, mlp, mild, rate 0.1", 0] == line(0, plain=0.5, DOS=0.7)
+    assert "DOS" not in found["digits, mlp, mild, rate 0.1", 1]
 
 
 def test_a_default_that_is_worse_beyond_noise_is_bold() -> None:
-    worse = [line(s, plain=0.8 + s / 100, default=0.7 + s / 99) for s in range(4)]
-    better = [line(s, plain=0.7 + s / 100, default=0.8 + s / 99) for s in range(4)]
+    worse = [line(s, plain=0.8 + s / 100, DOS=0.7 + s / 99) for s in range(4)]
+    better = [line(s, plain=0.7 + s / 100, DOS=0.8 + s / 99) for s in range(4)]
     assert "| digits: mlp, rate 0.1 | – | **.815 → .715** (p < .001) | – |" in table(worse, "even")
     assert "| .615 → .715 (p < .001) |" in table(better, "as trained")
 
 
 def test_means_are_of_kinds_that_all_have() -> None:
-    lines = [line(0, plain=0.5, default=0.7), line(1, plain=0.7)]
+    lines = [line(0, plain=0.5, DOS=0.7), line(1, plain=0.7)]
     _, _, plain = means(lines).splitlines()
     assert plain == "| plain | – | – | .600 | .500 | – | – |"
 

@@ -35,7 +35,7 @@ from .history import History
 from .losses import Loss, entropy
 from .models import small_network
 from .network import Network, embed, predict
-from .plan import Plan
+from .plan import Plan, default_k
 from .samples import Samples, as_tensor
 from .seeding import isolated, streams
 from .selection import Candidate, select
@@ -68,13 +68,13 @@ class DOSClassifier(
 
     ``minority`` names the labels to over-sample; "auto" takes those with less than half the
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
-    training without DOS. ``k="auto"`` chooses k and r_times on a fifth of the samples, then trains
-    on all of them. ``ensemble`` networks of other seeds are averaged; on a GPU ten cost little
-    more than one. ``early_stopping`` holds out ``validation_fraction`` of every class, ends when
+    training without DOS. Left out, k is 5, and 0 with ``augment``, where neighbours do harm;
+    ``k="auto"`` chooses k and r_times on a fifth of the samples, then trains on all of them.
+    ``ensemble`` networks of other seeds are averaged; on a GPU ten cost little more than one.
+    ``early_stopping`` holds out ``validation_fraction`` of every class, ends when
     ``n_iter_no_change`` rounds of DOS have not raised the F1 of the minority on it (of all classes
     where none is favoured), and keeps the best weights; candidates for k are trained to the end.
-    ``loss`` makes a loss from the class counts that stands in for the
-    cross-entropy: ``loss=rivals.ldam``.
+    ``loss`` makes a loss from the class counts in place of the cross-entropy: ``rivals.ldam``.
 
     Training that goes wrong is made good as in `fit`, an ensemble's members one by one, and a
     single ``ConvergenceWarning`` says so; what is lost again is a `TrainingError`.
@@ -99,7 +99,7 @@ class DOSClassifier(
         network: Network | Callable[[tuple[int, ...], int], Network] | None = None,
         *,
         minority: str | Sequence[Any] | None = "auto",
-        k: int | str = 5,  # or "auto"
+        k: int | str | None = None,  # or "auto"; default: 5, and 0 where augment is given
         r_times: float = 1.0,  # r = r_times / R
         rounds: int = 30,  # T; enough for iris (2 batches a round); digits take 4 s
         initial_rounds: int | None = None,  # as many as rounds
@@ -183,6 +183,7 @@ class DOSClassifier(
             engine=self.engine,
         )
         plan_of, k, r_times = partial(self._plan, classes.tolist()), self.k, self.r_times
+        k = default_k(augmented=self.augment is not None) if k is None else k
         if k == "auto":
             first = partial(self._network, samples, seeds[0])
             self.candidates_ = select(
@@ -202,9 +203,8 @@ class DOSClassifier(
         _warn_of_mishaps(self.histories_, stop)
         self.classes_, self.plan_ = classes, plan
         self.input_shape_, self.input_dtype_ = tuple(samples.x.shape[1:]), samples.x.dtype
-        self._n_features_out = sum(
-            embed(one, samples.x[:1]).shape[1] for one in self.networks_
-        )  # d
+        widths = [embed(one, samples.x[:1]).shape[1] for one in self.networks_]  # d of each
+        self._n_features_out = sum(widths)
         return self
 
     def _train(

@@ -25,7 +25,7 @@ from .metrics import measure
 from .mishaps import Examination, never_predicted
 from .network import Network, pick_device, predict
 from .peers import Peers
-from .plan import Plan
+from .plan import Plan, default_k
 from .resuming import Checkpoints, described
 from .samples import Samples
 from .seeding import streams
@@ -42,7 +42,7 @@ __all__ = ["fit", "fit_many"]
 def fit(
     network: Network,
     samples: Samples,
-    plan: Plan | None = None,  # default: Plan.automatic, from the class counts
+    plan: Plan | None = None,  # default: Plan.automatic; with augment, without neighbours
     *,
     rounds: int = 3,  # T
     initial_rounds: int | None = None,  # default: as many as rounds (R11)
@@ -83,7 +83,7 @@ def fit(
     process alone calls ``on_round`` and writes checkpoints.
     """
     counts = samples.class_counts
-    plan = Plan.automatic(counts, names=samples.classes) if plan is None else plan
+    plan = plan or _default_plan(samples, augment)
     plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
     (found,) = fit_many(
         [network],
@@ -193,8 +193,7 @@ def fit_many(
         own, plan = all_samples[e], all_plans[e]
         check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
         counts = own.class_counts
-        plan = Plan.automatic(counts, names=own.classes) if plan is None else plan
-        plan = plan.fitted_to(counts, own.classes)
+        plan = (plan or _default_plan(own, augment)).fitted_to(counts, own.classes)
         presents = int((plan.r * counts.cpu()).sum())
         presented.add((len(own), presents))
         network.to(place)
@@ -274,6 +273,11 @@ def fit_many(
         if checkpoint is not None:
             checkpoint.close()
     return [member.error or member.history for member in members]
+
+
+def _default_plan(samples: Samples, augment: Augmentation | None) -> Plan:
+    k = default_k(augmented=augment is not None)
+    return Plan.automatic(samples.class_counts, k, names=samples.classes)
 
 
 def _moved(samples: Samples, place: torch.device) -> Samples:

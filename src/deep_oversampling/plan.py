@@ -16,9 +16,18 @@ from torch import Tensor
 
 from .errors import InputError
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "default_k"]
 
 _NAMED = 5  # classes in warnings, one each
+
+
+def default_k(augmented: bool) -> int:
+    """Neighbours where nobody says how many: 5, within what the paper advises.
+
+    None where training sees changed copies of the samples: there they do more harm than good, and
+    over-sampling alone does none (docs/modern.md).
+    """
+    return 0 if augmented else 5
 
 
 @dataclass(frozen=True, eq=False, init=False)

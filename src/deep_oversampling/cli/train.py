@@ -47,7 +47,10 @@ def train(
     ] = None,
     k: Annotated[
         str | None,
-        typer.Option(help="Neighbours, or auto: tried on a part of the data.", show_default="5"),
+        typer.Option(
+            help="Neighbours, or auto: tried on a part of the data.",
+            show_default="5, with --augment 0",
+        ),
     ] = None,
     rounds: Annotated[
         int | None,

@@ -19,7 +19,7 @@ from ..duration import choose_rounds
 from ..errors import InputError
 from ..fitting import fit_many
 from ..network import Network, Normalize, pick_device
-from ..plan import Plan
+from ..plan import Plan, default_k
 from ..samples import Samples
 from ..selection import Candidate, select
 from ..stopping import EarlyStopping
@@ -99,6 +99,11 @@ def prepare(
         augment = len(shape) == 3 and shape[0] == _COLOURED and min(shape[1:]) >= _CROPPED
         if augment:
             notes.append("pictures are shifted and mirrored at random (not with --no-augment)")
+    k = settings.k
+    if k is None:
+        k = default_k(augmented=augment)
+        if augment:
+            notes.append("so rare classes are over-sampled without neighbours (else say --k 5)")
     batch_size = min(settings.batch_size or 60, len(train))
     rounds = settings.rounds or choose_rounds(len(train), batch_size)
     settings = replace(
@@ -107,6 +112,7 @@ def prepare(
         batch_size=batch_size,
         rounds=rounds,
         augment=augment,
+        k=k,
     )
     changed = CropAndFlip(max(1, min(shape[1:]) // 8)) if augment else None
     network = make_network(
@@ -121,7 +127,7 @@ def prepare(
         left = start_from(network, settings.weights)
         rest = f"; new: {', '.join(left)}" if left else ""
         notes.append(f"weights from {Path(settings.weights).name}{rest}")
-    k, r_times, candidates = settings.k, 1.0, list(chosen)
+    r_times, candidates = 1.0, list(chosen)
     if isinstance(k, str) and not chosen:
         train_all = partial(fit_many, rounds=rounds, **_options(settings, changed, device))
         candidates = select(
@@ -143,6 +149,9 @@ def prepare(
     fewer = [train.classes[j] for j in (fitted.k < plan.k).nonzero().flatten().tolist()]
     if fewer:
         notes.append(f"fewer than {k} neighbours in their class: {_some(fewer)}")
+    if not bool(fitted.k.any()) and bool((fitted.r == 1).all()):
+        notes.append("no class is rare: nothing is over-sampled, and this is plain training")
+        settings = replace(settings, baseline=False)  # it would be the same once more
     return Task(
         settings,
         splits,

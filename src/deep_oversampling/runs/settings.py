@@ -29,7 +29,7 @@ class Settings:
     model: str = "auto"
     pretrained: bool = False  # weights that timm has
     weights: str | None = None  # a safetensors file to start from
-    k: int | str = 5  # or "auto"
+    k: int | str | None = None  # or "auto"
     rounds: int | None = None  # T, after as many initial ones
     patience: int | None = None  # rounds that may be no better on validation; None: all are made
     batch_size: int | None = None
@@ -94,7 +94,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("learning_rate", "validation"), ((int, float), "a number")),
     **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
     "augment": ((bool, _NONE), "true or false"),
-    "k": ((int, str), "a whole number or 'auto'"),
+    "k": ((int, str, _NONE), "a whole number or 'auto'"),
     "seed": ((int,), "a whole number"),
 }
 

@@ -1,0 +1,50 @@
+"""What is decided where an option of a run is not given."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deep_oversampling import cli
+from deep_oversampling.data import load
+from deep_oversampling.runs import Settings, prepare
+from picture_files import folder_of
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_photographs_are_augmented_and_drawings_are_not(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 4, "b": 4}, (40, 32, 3))
+    folder_of(tmp_path / "scans", {"a": 4, "b": 4}, (40, 32))
+    for name, augmented in (("photos", True), ("scans", False)):
+        task = prepare(Settings(name), load(name))
+        assert (task.augment is not None) is augmented
+    assert prepare(Settings("photos", augment=False), load("photos")).augment is None
+
+
+def test_augmented_pictures_are_over_sampled_without_neighbours(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 20, "b": 5}, (40, 32, 3))
+    task = prepare(Settings("photos"), load("photos"))
+    assert (task.plan.k.tolist(), task.plan.r.tolist(), task.settings.k) == ([0, 0], [1, 4], 0)
+    assert "so rare classes are over-sampled without neighbours (else say --k 5)" in task.notes
+    assert task.settings.baseline
+    for settings in (Settings("photos", k=3), Settings("photos", augment=False)):
+        task = prepare(settings, load("photos"))
+        assert task.plan.k.tolist() == [0, 3]  # all that the fourth of b has
+        assert not [note for note in task.notes if "without neighbours" in note]
+
+
+def test_where_nothing_is_over_sampled_nothing_is_trained_twice(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 6, "b": 5}, (40, 32, 3))
+    task = prepare(Settings("photos"), load("photos"))
+    told = "no class is rare: nothing is over-sampled, and this is plain training"
+    assert task.notes[-1] == told
+    assert not task.settings.baseline
+    result = CliRunner().invoke(cli.app, ["train", "photos", "--rounds", "2", "--out", "run"])
+    assert result.exit_code == 0, result.output
+    assert told in " ".join(result.output.split())
+    assert not Path("run/baseline.safetensors").exists()
