@@ -46,5 +46,7 @@ def test_where_nothing_is_over_sampled_nothing_is_trained_twice(tmp_path: Path) 
     assert not task.settings.baseline
     result = CliRunner().invoke(cli.app, ["train", "photos", "--rounds", "2", "--out", "run"])
     assert result.exit_code == 0, result.output
-    assert told in " ".join(result.output.split())
+    shown = " ".join(result.output.split())
+    assert told in shown
+    assert "all get r = 1 and no neighbours" in shown
     assert not Path("run/baseline.safetensors").exists()

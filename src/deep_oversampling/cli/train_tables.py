@@ -16,6 +16,7 @@ from .showing import cell, say, shown
 
 if TYPE_CHECKING:
     from ..history import Round
+    from ..plan import Plan
     from ..runs import Evaluation, Task
 
 __all__ = ["Live", "number", "print_evaluation", "print_measures", "print_task"]
@@ -57,15 +58,7 @@ def print_task(task: Task) -> None:
     table.add_section()
     table.add_row("all", str(len(train)), str(len(task.validation)), "", "", str(task.presented))
     _print_whole(table)
-    rare = int(task.plan.minority.sum())
-    over = (
-        f"{rare} rare class{'es are' if rare > 1 else ' is'} over-sampled: each sample is shown r"
-    )
-    print(
-        f"\n{over} times a round, its targets mixed from k neighbours"
-        if rare
-        else "\nno class has less than half the samples of the largest: all get k neighbours, r = 1"
-    )
+    print(f"\n{_told(task.plan)}")
     T = task.rounds
     parameters = sum(p.numel() for p in task.network.parameters())
     say(f"{settings.model}, {parameters:,} weights, on {task.device}")
@@ -77,6 +70,17 @@ def print_task(task: Task) -> None:
     )
     for note in task.notes:
         say(note)
+
+
+def _told(plan: Plan) -> str:
+    """The plan in words."""
+    rare, neighbours = int(plan.minority.sum()), bool(plan.k.any())
+    if not rare:
+        none = "no class has less than half the samples of the largest: all get "
+        return none + ("k neighbours, r = 1" if neighbours else "r = 1 and no neighbours")
+    over = f"{rare} rare class{'es are' if rare > 1 else ' is'} over-sampled"
+    told = f"{over}: each sample is shown r times a round"
+    return f"{told}, its targets mixed from k neighbours" if neighbours else told
 
 
 def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str) -> None:
