@@ -27,6 +27,14 @@ def test_a_default_that_is_worse_beyond_noise_is_bold() -> None:
     assert "| .615 → .715 (p < .001) |" in table(better, "as trained")
 
 
+def test_the_default_of_augmented_cases_has_no_neighbours() -> None:
+    lines = [line(0, **{"plain": 0.5, "DOS": 0.7, "over-sampled": 0.6})]
+    augmented = {**lines[0], "case": "digits, lenet, mild, augmented"}
+    shown = table([*lines, augmented], "even")
+    assert "| digits: mlp, rate 0.1 | – | .500 → .700" in shown
+    assert "| digits: lenet, augmented | – | .500 → .600" in shown
+
+
 def test_means_are_of_kinds_that_all_have() -> None:
     lines = [line(0, plain=0.5, DOS=0.7), line(1, plain=0.7)]
     _, _, plain = means(lines).splitlines()

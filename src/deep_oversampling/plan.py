@@ -24,8 +24,8 @@ _NAMED = 5  # classes in warnings, one each
 def default_k(augmented: bool) -> int:
     """Neighbours where nobody says how many: 5, within what the paper advises.
 
-    None where training sees changed copies of the samples: there they do more harm than good, and
-    over-sampling alone does none (docs/modern.md).
+    0 where training sees changed copies of the samples: there neighbours do more harm than good,
+    and over-sampling alone does none (docs/modern.md).
     """
     return 0 if augmented else 5
 

@@ -49,7 +49,7 @@ def train(
         str | None,
         typer.Option(
             help="Neighbours, or auto: tried on a part of the data.",
-            show_default="5, with --augment 0",
+            show_default="5; 0 with --augment",
         ),
     ] = None,
     rounds: Annotated[
