@@ -206,8 +206,7 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
     cells: dict[str, dict[str, str]] = defaultdict(dict)
     for case, columns in _by_case(lines, how).items():
         plain, default = columns["plain"], columns["default"]
-        alike = len(plain) < 2 or bool((plain == default).all())
-        p = 1.0 if alike else ttest_rel(default, plain).pvalue
+        p = _p(default, plain)
         told = f"{_short(plain.mean())} → {_short(default.mean())}"
         told = f"**{told}**" if default.mean() < plain.mean() and p < 0.05 else told
         told += " (p < .001)" if p < 0.001 else f" (p = {_short(p)})"
@@ -249,6 +248,49 @@ def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, dict[str, A
         if default_of(case) in there:
             columns[case]["default"] = columns[case][default_of(case)]
     return columns
+
+
+def differences(lines: Sequence[dict[str, Any]]) -> str:
+    """Over all pairs of an imbalance, evenly / as trained; bold where it is less beyond noise."""
+    pairs = (("DOS", "plain"), ("over-sampled", "plain"), ("DOS", "over-sampled"))
+    heads = " | ".join(f"{one} − {other}" for one, other in pairs)
+    rows = [f"| | pairs | {heads} |", "|---|---|---|---|---|"]
+    for augmented, imbalance in product((False, True), REDUCED):
+        own = [line for line in lines if f", {imbalance}" in line["case"]]
+        own = [line for line in own if ("augmented" in line["case"]) is augmented]
+        cells = []
+        for one, other in pairs:
+            told = []
+            for how in ("even", "as trained"):
+                x, y = ([line[kind][how] for line in own] for kind in (one, other))
+                told.append(_difference(np.array(x), np.array(y)) if len(own) > 1 else "–")
+            cells.append(" / ".join(told))
+        name = f"{imbalance}, augmented" if augmented else imbalance
+        rows.append(f"| {name} | {len(own)} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _difference(x: Any, y: Any) -> str:
+    mean, p = (x - y).mean(), _p(x, y)
+    told = f"{'−' if mean < 0 else '+'}{_short(abs(mean))} "
+    told += "(p < .001)" if p < 0.001 else f"({_short(p)})"
+    return f"**{told}**" if mean < 0 and p < 0.05 else told
+
+
+def beyond_noise(lines: Sequence[dict[str, Any]], one: str, other: str) -> str:
+    """In how many cases one kind is better or worse than another, evenly and as trained."""
+    told = []
+    for how in ("even", "as trained"):
+        pairs = [(case[one], case[other]) for case in _by_case(lines, how).values()]
+        gains = [(x - y).mean() for x, y in pairs if _p(x, y) < 0.05]
+        better = sum(gain > 0 for gain in gains)
+        told.append(f"{how}: better in {better}, worse in {len(gains) - better} of {len(pairs)}")
+    return f"{one} against {other}, {'; '.join(told)}"
+
+
+def _p(x: Any, y: Any) -> float:
+    """Of the paired test; two trainings that are one do not differ."""
+    return 1.0 if len(x) < 2 or (x == y).all() else float(ttest_rel(x, y).pvalue)
 
 
 def joined(lines: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
@@ -296,7 +338,11 @@ def main() -> None:
     judged = list(joined(lines).values())
     for how in ("even", "as trained"):
         print(table(judged, how), end="\n\n")
-    print(means(judged))
+    print(means(judged), end="\n\n")
+    print(differences(judged), end="\n\n")
+    print(beyond_noise(judged, "default", "plain"))
+    plainly = [line for line in judged if "augmented" not in line["case"]]
+    print("Not augmented:", beyond_noise(plainly, "DOS", "over-sampled"))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from contests import pictures
-from safe import joined, mean_f1, means, table
+from safe import beyond_noise, differences, joined, mean_f1, means, table
 from targets import table as table_of_targets
 
 
@@ -33,6 +33,18 @@ def test_the_default_of_augmented_cases_has_no_neighbours() -> None:
     shown = table([*lines, augmented], "even")
     assert "| digits: mlp, rate 0.1 | – | .500 → .700" in shown
     assert "| digits: lenet, augmented | – | .500 → .600" in shown
+
+
+def test_differences_and_counts_are_of_pairs() -> None:
+    values = {"plain": 0.6, "DOS": 0.5, "over-sampled": 0.6}
+    lines = [line(s, **{kind: v + s / 100 for kind, v in values.items()}) for s in range(3)]
+    lines[0]["DOS"] = {"even": 0.51, "as trained": 0.41}  # else all differ by the same
+    row = "| mild | 3 | **−.097 (.001)** / **−.097 (.001)** | +.000 (1.000) / +.000 (1.000)"
+    assert row in differences(lines)
+    assert "| strong, augmented | 0 | – / – |" in differences(lines)
+    told = beyond_noise(lines, "DOS", "plain")
+    assert "even: better in 0, worse in 1 of 1; as trained: better in 0, worse in 1 of 1" in told
+    assert "even: better in 0, worse in 0 of 1" in beyond_noise(lines, "over-sampled", "plain")
 
 
 def test_means_are_of_kinds_that_all_have() -> None:

@@ -189,7 +189,8 @@ def _check_strength(k: int, r_times: float) -> None:
         hint = "; DOSClassifier takes 'auto' as well" if isinstance(k, str) else ""
         raise InputError(f"k must be a whole number ≥ 0, found {k!r}{hint}")
     if not 1 <= r_times <= max(k, 1):
-        raise InputError(f"r_times must lie in [1, k] = [1, {max(k, 1)}], found {r_times}")
+        hint = "; give a k of 1 or more as well" if k == 0 else ""  # it may be a default
+        raise InputError(f"r_times must lie in [1, k] = [1, {max(k, 1)}], found {r_times}{hint}")
 
 
 def _checked_counts(counts: Tensor, names: Sequence[str] | None = None) -> Tensor:
