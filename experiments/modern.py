@@ -1,12 +1,13 @@
 """Which form of DOS lifts a modern network? ResNet-32 on CIFAR-10-LT, batch norm, augmentation.
 
     python experiments/modern.py DATA OUT.jsonl --imbalance exp:100 --forms 'la*' --seeds 5
-    python experiments/modern.py DATA OUT.jsonl --forms la la+dos-half --set k=10 pull=1.0
+    python experiments/modern.py DATA OUT.jsonl --forms la 'la+dos-half[k=10,pull=1.0]'
 
 The protocol is that of ``dos compare --recipe cifar-lt`` (docs/modern.md). Forms are judged by the
 images that the imbalance protocol took away, all of them, as mean recall over the classes; the test
-set is not read. What partners trained is kept in the folder of OUT, so a form costs only what it
-adds; what OUT has already is not run again. One JSON line per training.
+set is not read but for the last table, with ``--judge test``. What partners trained is kept in the
+folder of OUT, so a form costs only what it adds; what OUT has already is not run again. One JSON
+line per training.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from deep_oversampling import Engine, Network, Samples, measure, predict
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.checkpoint import load_weights, save_weights
-from deep_oversampling.data import imbalanced, load, set_aside
+from deep_oversampling.data import Splits, imbalanced, load, set_aside
 from deep_oversampling.errors import InputError
 from deep_oversampling.network import pick_device
 from deep_oversampling.rivals.compare import make_network
@@ -58,6 +59,7 @@ class Settings:
     weight_decay: float = 2e-4
     model: str = "resnet32"
     bf16: bool = False
+    judge: str = "removed"  # or "test", for what has been chosen
 
     def rounds(self, begins: Begin) -> range:
         """The epochs that a form trains for; a second stage comes after the last."""
@@ -78,11 +80,11 @@ class Search:
     """Trains forms on the subsets of some seeds, and keeps what their partners trained."""
 
     def __init__(
-        self, whole: Samples, settings: Settings, folder: Path, device: torch.device, at_once: int
+        self, splits: Splits, settings: Settings, folder: Path, device: torch.device, at_once: int
     ) -> None:
         self.settings, self._folder = settings, folder
         self._device, self._at_once = device, at_once
-        self.data = cache(partial(self._data, whole))
+        self.data = cache(partial(self._data, splits))
 
     def run(self, jobs: Sequence[tuple[Form, int]]) -> Iterator[dict[str, object]]:
         """A line for every form and seed."""
@@ -95,9 +97,14 @@ class Search:
                 for (form, seed), member in zip(some, members, strict=True):
                     yield self._line(form, seed, member)
 
-    def _data(self, whole: Samples, seed: int) -> tuple[Samples, Samples]:
-        subset = imbalanced(whole, self.settings.imbalance, seed=seed)
-        train, judged = set_aside(subset, even=False)
+    def _data(self, splits: Splits, seed: int) -> tuple[Samples, Samples]:
+        """What is trained on, and what is judged by."""
+        subset = imbalanced(splits.train, self.settings.imbalance, seed=seed)
+        if self.settings.judge == "test":
+            assert splits.test is not None
+            train, judged = subset.samples, splits.test
+        else:
+            train, judged = set_aside(subset, even=False)
         return train.to(self._device), judged.to(self._device)
 
     def _prepare(self, jobs: Sequence[tuple[Form, int]]) -> None:
@@ -149,6 +156,7 @@ class Search:
         s = self.settings
         kind = f"{s.imbalance}-{s.model}-{partner}-e{s.epochs}-b{s.batch_size}"
         kind += f"-lr{s.learning_rate:g}-wd{s.weight_decay:g}{'-bf16' if s.bf16 else ''}"
+        kind += "-test" if s.judge == "test" else ""  # it is trained on all images of a subset
         return self._folder / f"{kind.replace(':', '-')}-seed{seed}-{part}.safetensors"
 
     def _train(self, members: list[Member], rounds: range) -> None:
@@ -207,20 +215,25 @@ def _in_groups(jobs: list[T], size: int) -> Iterator[list[T]]:
         yield jobs[start : start + size]
 
 
-def chosen_forms(patterns: Sequence[str], changes: Sequence[str]) -> list[Form]:
-    """By names, in which * stands for anything, with options changed: k=10."""
-    names = [name for one in patterns for name in fnmatch.filter(FORMS, one)]
-    lost = [one for one in patterns if not fnmatch.filter(FORMS, one)]
-    if lost:
-        raise InputError(f"forms must be among {', '.join(FORMS)}, found {', '.join(lost)}")
-    options = dict(change.split("=", 1) for change in changes)
-    numbers = {name: json.loads(value.lower()) for name, value in options.items()}
-    return [FORMS[name].changed(**numbers) for name in dict.fromkeys(names)]
+def chosen_forms(patterns: Sequence[str]) -> list[Form]:
+    """By names, in which * stands for anything, with options changed: 'la+dos-half[k=10]'."""
+    return list({form.name: form for one in patterns for form in _fitting(one)}.values())
+
+
+def _fitting(pattern: str) -> Iterator[Form]:
+    name, _, changes = pattern.rstrip("]").partition("[")
+    names = fnmatch.filter(FORMS, name)
+    if not names:
+        raise InputError(f"forms must be among {', '.join(FORMS)}, found {name}")
+    options = dict(change.split("=", 1) for change in filter(None, changes.split(",")))
+    numbers = {key: json.loads(value.lower()) for key, value in options.items()}
+    yield from (FORMS[one].changed(**numbers) for one in names)
 
 
 def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
     lines = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
     found = [one for one in lines if "header" not in one]
+    found = [{"judge": "removed", **one} for one in found]  # the first lines do not say it
     same = [one for one in found if vars(settings).items() <= one.items()]
     return {(one["form"], one["seed"]) for one in same}
 
@@ -231,13 +244,13 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--imbalance", default="exp:100")
     parser.add_argument("--forms", nargs="+", default=["ce", "la", "ldam"])
-    parser.add_argument("--set", nargs="*", default=[], help="options of the forms, as k=10")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--weight-decay", type=float, default=2e-4)
     parser.add_argument("--model", default="resnet32")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--judge", choices=("removed", "test"), default="removed")
     parser.add_argument("--at-once", type=int, default=5, help="trainings that take turns")
     parser.add_argument("--device")
     options = parser.parse_args()
@@ -247,13 +260,14 @@ def main() -> None:
         weight_decay=options.weight_decay,
         model=options.model,
         bf16=options.bf16,
+        judge=options.judge,
     )
-    forms = chosen_forms(options.forms, options.set)
+    forms = chosen_forms(options.forms)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    write_header(options.out, judged_on="removed", at_once=options.at_once, **vars(settings))
-    whole = load("cifar10", data_dir=options.data, cache=options.out.parent).train
+    write_header(options.out, at_once=options.at_once, **vars(settings))
+    splits = load("cifar10", data_dir=options.data, cache=options.out.parent)
     device = pick_device(options.device)
-    search = Search(whole, settings, options.out.parent, device, options.at_once)
+    search = Search(splits, settings, options.out.parent, device, options.at_once)
     there = done(options.out, settings)
     jobs = [(f, s) for f in forms for s in seeds if (f.name, s) not in there]
     for line in search.run(jobs):

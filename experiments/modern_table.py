@@ -14,7 +14,16 @@ from pathlib import Path
 
 from deep_oversampling.rivals.summary import cell, compared
 
-SETTING = ("imbalance", "epochs", "batch_size", "learning_rate", "weight_decay", "model", "bf16")
+SETTING = (
+    "imbalance",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "weight_decay",
+    "model",
+    "bf16",
+    "judge",
+)
 GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained")
 
 Line = dict[str, object]
@@ -57,6 +66,7 @@ def main() -> None:
     for path in parser.parse_args().file:
         for line in map(json.loads, path.read_text().splitlines()):
             if "header" not in line:
+                line = {"judge": "removed", **line}  # the first lines do not say it
                 told = ", ".join(f"{name} {line[name]}" for name in SETTING)
                 settings[told].append(line)
     for told, lines in settings.items():

@@ -22,7 +22,8 @@ TINY = Settings("exp:4", epochs=10, batch_size=16, model="C4-F6", learning_rate=
 
 
 def search(tmp_path: Path, settings: Settings = TINY) -> Search:
-    return Search(pictures((30, 30, 30)), settings, tmp_path, torch.device("cpu"), at_once=3)
+    splits = Splits("pictures", pictures((30, 30, 30)), test=pictures((10, 10, 10)))
+    return Search(splits, settings, tmp_path, torch.device("cpu"), at_once=3)
 
 
 @pytest.mark.parametrize("partner", list(PARTNERS))
@@ -58,6 +59,18 @@ def test_forms_share_what_their_partner_trained(
     assert sorted(_told(line) for line in first) == sorted(_told(line) for line in again)
 
 
+def test_a_table_on_test_images_shares_no_training_with_the_search(tmp_path: Path) -> None:
+    jobs = [(FORMS["ce"], 0)]
+    (removed,) = search(tmp_path).run(jobs)
+    final = search(tmp_path, replace(TINY, judge="test"))
+    (tested,) = final.run(jobs)
+    train, judged = final.data(0)
+    assert len(judged) == 30  # all of the test set, none of what was removed
+    assert len(train) == 30 + 15 + 7 > len(search(tmp_path).data(0)[0])
+    assert (removed["judge"], tested["judge"]) == ("removed", "test")
+    assert len(list(tmp_path.glob("*.safetensors"))) == 6
+
+
 def _told(line: dict[str, object]) -> str:
     return json.dumps({name: value for name, value in line.items() if name != "seconds"})
 
@@ -80,14 +93,14 @@ def test_groups_are_thirds_on_a_logarithmic_scale() -> None:
 
 
 def test_options_of_a_form_can_be_changed_and_its_name_says_so() -> None:
-    (form,) = chosen_forms(["la+dos-half"], ["k=10", "seen=True"])
+    (form,) = chosen_forms(["la+dos-half[k=10,seen=True]"])
     assert form.name == "la+dos-half[k=10,seen=True]"
     assert form.stages.keywords == {"k": 10, "seen": True}
     with pytest.raises(InputError, match=r"la\+crt must be given options that it has \(none\)"):
-        chosen_forms(["la+crt"], ["k=10"])
+        chosen_forms(["la+crt[k=10]"])
     with pytest.raises(InputError, match="found hulls"):
-        chosen_forms(["ce", "hulls"], [])
-    assert [form.name for form in chosen_forms(["*+drs", "ce"], [])] == ["ce+drs", "ce"]
+        chosen_forms(["ce", "hulls"])
+    assert [form.name for form in chosen_forms(["*+drs", "ce", "*+drs"])] == ["ce+drs", "ce"]
 
 
 def test_the_script_goes_on_where_it_was(
@@ -105,7 +118,7 @@ def test_the_script_goes_on_where_it_was(
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     told = [(line["form"], line["seed"]) for line in lines if "header" not in line]
     assert told == [("ce", 0), ("ce", 1), ("ce+dos-late", 0), ("ce+dos-late", 1)]
-    assert lines[0]["header"]["judged_on"] == "removed"
+    assert lines[0]["header"]["judge"] == "removed"
     assert "ce+dos-late 1 " in capsys.readouterr().out
 
 
