@@ -19,7 +19,7 @@ from deep_oversampling import InputError, Network, Plan, Samples
 from deep_oversampling.embeddings import embed_classes
 from deep_oversampling.losses import entropy
 from deep_oversampling.oversampling import oversample
-from deep_oversampling.rivals import effective_number, weighted
+from deep_oversampling.rivals import effective_number, logit_adjusted, weighted
 from deep_oversampling.rivals.method import with_loss
 from deep_oversampling.rivals.retraining import head_stages
 from deep_oversampling.rivals.tables import Redrawn, class_balanced
@@ -100,12 +100,14 @@ def paper(
     seen: bool = True,  # v is that of augmented images; False: of the images as they are
     in_g: float = 1.0,
     evened: bool = False,
+    tau: float = 0.0,  # of logit adjustment, although classes are levelled: a margin
 ) -> Iterator[Stage]:
     """The multi-task rounds of Algorithm 1."""
     samples, counts = task.samples, task.counts.cpu()
     plan = Plan.automatic(counts, k).fitted_to(counts)
     plan = plan if levelled else Plan(plan.k, torch.ones_like(plan.r), plan.minority)
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
+    loss = logit_adjusted(counts, tau) if tau else loss
     objective = partial(varied, pull=pull, limit=limit, loss=loss, in_g=in_g, evened=evened)
     for t in range(task.rounds):
         draws = task.rng("views", t)
