@@ -1,8 +1,9 @@
-"""What `modern.py` found, as a Markdown table: mean ± sd, and each form against its partner.
+"""What `modern.py` found, as a Markdown table: mean ± sd, and what each form adds.
 
-    python experiments/modern_table.py OUT.jsonl …
+    python experiments/modern_table.py OUT.jsonl … [--measure few]
 
-A form is paired with its partner seed by seed; p is that of a paired t-test, two-sided. Best first.
+A form is paired seed by seed with its partner, and a form of DOS with over-sampling alone; p is
+that of a paired t-test, two-sided. Best first.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from deep_oversampling.rivals.summary import cell, compared
 
@@ -25,30 +27,76 @@ SETTING = (
     "judge",
 )
 GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained")
+WITHOUT_NEIGHBOURS = ("tau=", "levelled=")  # options that mean something there as well
 
 Line = dict[str, object]
+Found = dict[str, dict[int, Line]]  # form -> seed
 
 
-def table(lines: Sequence[Line]) -> Iterator[str]:
-    """Of trainings of one setting."""
-    found: dict[str, dict[int, Line]] = defaultdict(dict)
+def by_form(lines: Sequence[Line]) -> Found:
+    found: Found = defaultdict(dict)
     for line in lines:
         found[line["form"]][line["seed"]] = line
+    return found
+
+
+def table(lines: Sequence[Line], measure: str = "accuracy") -> Iterator[str]:
+    """Of trainings of one setting; ``measure`` is what is compared."""
+    found = by_form(lines)
     heads = [group.replace("_", " ") for group in GROUPS]
-    yield f"| form | seeds | {' | '.join(heads)} | − partner | p |"
-    yield "|" + "---|" * (len(GROUPS) + 4)
+    yield f"| form | seeds | {' | '.join(heads)} | − partner | p | − over-sampling | p |"
+    yield "|" + "---|" * (len(GROUPS) + 6)
     means = {form: cell([one["accuracy"] for one in own.values()]) for form, own in found.items()}
     for form in sorted(found, key=lambda name: -means[name].mean):
-        own, partner = found[form], found.get(form.partition("+")[0], {})
-        both = [s for s in own if s in partner and own is not partner]
-        pairs = [(own[seed]["accuracy"], partner[seed]["accuracy"]) for seed in both]
-        difference, p = compared(pairs)
+        own = found[form]
         shown = [_percent([one.get(group, math.nan) for one in own.values()]) for group in GROUPS]
         lost = sum(bool(one["lost"]) for one in own.values())
         seeds = f"{len(own)}, {lost} lost" if lost else str(len(own))
-        against = "" if math.isnan(difference) else f"{100 * difference:+.2f}"
-        chance = "" if math.isnan(p) else f"{p:.3f}"
-        yield "| " + " | ".join([form, seeds, *shown, against, chance]) + " |"
+        others = form.partition("+")[0], over_sampling(form)
+        against = [told for other in others for told in _against(found, form, other, measure)]
+        yield "| " + " | ".join([form, seeds, *shown, *against]) + " |"
+
+
+def over_sampling(form: str) -> str:
+    """The name of a form of DOS without neighbours; nothing, where it is none.
+
+    >>> over_sampling("la+dos-half[k=10,tau=0.5]"), over_sampling("la+crt")
+    ('la+over-half[tau=0.5]', '')
+    """
+    name, _, options = form.rstrip("]").partition("[")
+    partner, _, kind = name.partition("+")
+    if not kind.startswith(("dos-", "live-")):
+        return ""
+    kept = [one for one in options.split(",") if one.startswith(WITHOUT_NEIGHBOURS)]
+    return f"{partner}+over-{kind.partition('-')[2]}" + (f"[{','.join(kept)}]" if kept else "")
+
+
+def over_partners(lines: Sequence[Line], measure: str) -> str:
+    """What DOS adds to over-sampling, whatever it is added to: seed by seed, the partners' mean."""
+    found = by_form(lines)
+    forms = [form for form in found if form.endswith("+dos-half") and over_sampling(form) in found]
+    if not forms:
+        return ""
+    with_it, without = ([found[of(form)] for form in forms] for of in (str, over_sampling))
+    seeds = set.intersection(*map(set, [*with_it, *without]))
+    difference, p = compared(
+        [
+            (fmean(one[s][measure] for one in with_it), fmean(one[s][measure] for one in without))
+            for s in seeds
+        ]
+    )
+    return (
+        f"{', '.join(forms)} − over-sampling: {100 * difference:+.2f}, {len(seeds)} seeds, "
+        f"p = {p:.3f}"
+    )
+
+
+def _against(found: Found, form: str, other: str, measure: str) -> tuple[str, str]:
+    own, others = found[form], found.get(other, {})
+    both = [seed for seed in own if seed in others and form != other]
+    difference, p = compared([(own[seed][measure], others[seed][measure]) for seed in both])
+    told = "" if math.isnan(difference) else f"{100 * difference:+.2f}"
+    return told, "" if math.isnan(p) else f"{p:.3f}"
 
 
 def _percent(values: list[float]) -> str:
@@ -62,15 +110,18 @@ def _percent(values: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, nargs="+")
+    parser.add_argument("--measure", choices=GROUPS, default="accuracy")
+    options = parser.parse_args()
     settings: dict[str, list[Line]] = defaultdict(list)
-    for path in parser.parse_args().file:
+    for path in options.file:
         for line in map(json.loads, path.read_text().splitlines()):
             if "header" not in line:
                 line = {"judge": "removed", **line}  # the first lines do not say it
                 told = ", ".join(f"{name} {line[name]}" for name in SETTING)
                 settings[told].append(line)
     for told, lines in settings.items():
-        print(f"{told}:\n", *table(lines), "", sep="\n")
+        print(f"{told}:\n", *table(lines, options.measure), "", sep="\n")
+        print(over_partners(lines, options.measure))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from deep_oversampling import InputError
 from deep_oversampling.data import Splits
 from forms import FORMS, Form
 from modern import Search, Settings, chosen_forms, groups_of
+from modern_table import over_partners
 from modern_table import table as table_of
 from partners import PARTNERS
 
@@ -132,7 +133,25 @@ def test_a_form_is_paired_with_its_partner_seed_by_seed() -> None:
     assert [row.split()[1] for row in rows] == ["ce", "ce+dos-late", "la+dos-late"]
     assert rows[0].startswith("| ce | 2 | 71.00 ± 1.41 | 71.00 ± 1.41 | – | 71.00 ± 1.41 | – |")
     assert "| +2.50 | 0.126 |" in rows[1]  # of seeds 0 and 1, which both have
-    assert rows[2].endswith("|  |  |")
+    assert rows[2].endswith("|  |  |  |  |")
+
+
+def test_dos_is_paired_with_over_sampling_whatever_it_is_added_to() -> None:
+    made = {"ce+over-half": 0.70, "ce+dos-half": 0.71, "la+over-half": 0.72, "la+dos-half": 0.75}
+    lines = [
+        {"form": form, "seed": s, "accuracy": value + s / 100, "few": value - s / 100, "lost": ""}
+        for form, value in [*made.items(), ("la+dos-half[in_g=0.0]", 0.74)]
+        for s in (0, 1)
+    ]
+    lines[-1]["accuracy"] += 0.02
+    _, _, *found = table_of(lines)
+    rows = {row.split()[1]: row for row in found}
+    assert rows["ce+dos-half"].endswith("|  |  | +1.00 |  |")  # no partner; all differ alike
+    assert rows["la+dos-half[in_g=0.0]"].endswith("| +3.00 | 0.205 |")
+    assert rows["ce+over-half"].endswith("|  |  |  |  |")
+    told = over_partners(lines, "few")
+    assert told == "ce+dos-half, la+dos-half − over-sampling: +2.00, 2 seeds, p = nan"
+    assert over_partners(lines[:2], "few") == ""
 
 
 def test_names_say_the_partner() -> None:
