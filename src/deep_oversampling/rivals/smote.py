@@ -77,7 +77,7 @@ def _between(x: Tensor, size: int, generator: Generator, smote: Any) -> Tensor: 
     maker = smote(sampling_strategy={1: m + size}, k_neighbors=k, random_state=seed)
     found, _ = maker.fit_resample(rows.numpy(), [1] * m + [0])
     made = torch.from_numpy(found[m + 1 :]).view(size, *x.shape[1:])
-    return made if x.is_floating_point() else made.round()  # pixels stay whole numbers
+    return made if x.is_floating_point() else made.round_()  # pixels stay whole numbers
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
