@@ -43,6 +43,16 @@ def test_clusters_are_those_that_there_are() -> None:
     assert len(found[::2].unique()) == len(found[1::2].unique()) == 1
 
 
+def test_means_are_found_among_some_and_all_go_to_the_nearest() -> None:
+    """Ten far groups of one class, more than are looked at: everyone is among its own."""
+    group = torch.arange(5000) % 10
+    v = torch.randn(5000, 2, generator=generator()) + 100 * group.unsqueeze(1)
+    found = clusters(v, torch.zeros(5000, dtype=torch.long), seed=0)
+    centres = torch.stack([v[found == c].mean(0) for c in range(int(found.max()) + 1)])
+    assert torch.equal(torch.cdist(v, centres).argmin(1), found)
+    assert all(len(found[group == g].unique()) == 1 for g in range(10))
+
+
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_samples_that_are_all_alike_are_one_cluster() -> None:
     found = clusters(torch.ones(60, 2), torch.zeros(60, dtype=torch.long), seed=0)
