@@ -32,12 +32,8 @@ def test_steps_are_told_between_rounds(task: Task, tmp_path: Path) -> None:
         )
     m, presented = len(task.train), task.presented
     expected: list[tuple[str, int, int, int]] = []
-    for method, t, rows in (
-        ("dos", 1, m),
-        ("dos", 2, presented),
-        ("plain", 1, m),
-        ("plain", 2, m),
-    ):
+    # the plain round of DOS is the first of the baseline
+    for method, t, rows in (("dos", 1, m), ("dos", 2, presented), ("plain", 2, m)):
         steps = -(-rows // 8)
         some = [*range(4, steps, 4), steps]  # four at once on a CPU
         expected += [(method, t, step, steps) for step in some] + [(method, t, 0, 0)]

@@ -1,6 +1,7 @@
 """A run in Python: what a stop keeps, and that the baseline is fair."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -93,6 +94,34 @@ def test_the_baseline_is_presented_every_sample_once_a_round() -> None:
     assert [one.presented for one in rounds["dos"]][:3] == [63] * 3
     assert all(one.presented > 63 for one in rounds["dos"][3:])
     assert all(sorted(one.validation or {}) == ["majority", "minority"] for one in rounds["plain"])
+
+
+@pytest.mark.parametrize("patience", [None, 1])
+def test_plain_rounds_of_dos_are_those_of_the_baseline(
+    tmp_path: Path, patience: int | None
+) -> None:
+    """They are trained once where they are kept, and both methods end as if alone."""
+    given, trained, found = task(patience=patience), [], []
+    alone = train(given)
+    with begin(tmp_path / "run", "", given) as unfinished:
+        shared = train(
+            given,
+            lambda method, t, _: trained.append((method, t)),
+            unfinished=unfinished,
+            on_found=lambda method, rounds: found.append((method, len(rounds))),
+        )
+    assert alone is not None
+    assert shared is not None
+    assert ("dos", 1) in trained
+    assert min(t for method, t in trained if method == "plain") == ROUNDS + 1
+    assert found == [("plain", 0)]  # none of its own
+    for method, network in alone.networks.items():
+        theirs = shared.networks[method].state_dict()
+        assert all(torch.equal(theirs[name], t) for name, t in network.state_dict().items())
+        ours = [history.histories[method].rounds for history in (alone, shared)]
+        assert [replace(one, seconds=0) for one in ours[0]] == [
+            replace(one, seconds=0) for one in ours[1]
+        ]
 
 
 def test_a_run_is_opened_as_it_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

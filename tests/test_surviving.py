@@ -48,7 +48,7 @@ def test_a_stopped_run_can_be_used_and_goes_on(number: signal.Signals, code: int
         assert last.startswith("dos: stopped ")
         assert last.endswith("to go on: dos train --config r/config.toml --out r")
     opened = Run.open("r")
-    assert opened.record.status == "stopped after round 2 of 6 of the baseline, which is left out"
+    assert opened.record.status == "stopped after round 5 of 6 of the baseline, which is left out"
     opened.network(device="cpu")
     said = CliRunner().invoke(cli.app, last.split("to go on: dos ")[1].split())
     assert said.exit_code == 0, said.output

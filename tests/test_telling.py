@@ -83,7 +83,10 @@ def test_facts_name_the_settings(told: tuple[Task, Outcome, Story]) -> None:
     assert story.facts["model"] == "lenet"
     assert story.facts["status"] == "finished"
     assert "weights" not in story.facts
-    assert story.facts["rounds"] == "3 plain, then 3 of DOS; the baseline 6 plain ones"
+    assert (
+        story.facts["rounds"]
+        == "3 plain, then 3 of DOS; the baseline 6 plain ones, 3 of them shared"
+    )
     assert f"deep-oversampling {__version__}, torch {torch.__version__}" in story.facts["versions"]
     said = f"train {fingerprint(task.train)}, validation {fingerprint(task.validation)}"
     assert story.facts["fingerprints"] == said

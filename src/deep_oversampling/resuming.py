@@ -73,7 +73,15 @@ class Checkpoints:
         self._begun = ""
         self._lock = Lock(self.folder / "lock", of=f"the checkpoint folder {self.folder}")
         self._peers = Peers()
+        self._twin: _Twin | None = None
         self.snapshot: Snapshot | None = None
+
+    def begin_also(self, folder: Path, *, rounds: int, **other: Any) -> None:
+        """So many rounds are how another training begins, too: of ``other`` settings, kept there.
+
+        They are trained once, and the other goes on from them.
+        """
+        self._twin = _Twin(folder, rounds, other)
 
     def stop(self) -> None:
         """Ask for an end after the current steps, with a checkpoint; a signal may call it."""
@@ -116,7 +124,7 @@ class Checkpoints:
 
     def _newest(self, training: Training) -> Snapshot | None:
         log, refused = logging.getLogger(__name__), list[Unfit]()
-        for path in self._files()[::-1]:
+        for path in _files(self.folder)[::-1]:
             try:
                 content = read_checked(path)
                 snapshot = None if content is None else self._read(content, path, training)
@@ -165,17 +173,14 @@ class Checkpoints:
         self._written = time.monotonic()
 
     def _write(self, snapshot: Snapshot) -> None:
-        snapshot.begun = self._begun
+        snapshot.begun, twin = self._begun, self._twin
         try:
-            files = self._files()
-            number = int(files[-1].stem) + 1 if files else 1
-            path = self.folder / f"{number:08}.checkpoint"
-            write_checked(path, pack(snapshot, self._settings))
+            if twin and twin.rounds == snapshot.rounds and snapshot.halfway is None:
+                twin.folder.mkdir(exist_ok=True)  # first: a kill in between writes both again
+                _put(twin.folder, pack(snapshot, self._settings | twin.other))
+            _put(self.folder, pack(snapshot, self._settings))
         except OSError as error:
             raise self._unusable(error) from None
-        for old in self._files()[:-_KEPT]:
-            with contextlib.suppress(OSError):  # it does no harm
-                old.unlink(missing_ok=True)
         if self._stopping:
             raise Stopped(
                 f"stopped after {snapshot.rounds} rounds"
@@ -189,8 +194,28 @@ class Checkpoints:
             "as they were, and the same call goes on from there"
         )
 
-    def _files(self) -> list[Path]:
-        return sorted(p for p in self.folder.glob("*.checkpoint") if p.stem.isdigit())
+
+@dataclass(frozen=True)
+class _Twin:
+    """Another training that begins with the same rounds."""
+
+    folder: Path
+    rounds: int
+    other: dict[str, Any]  # settings
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.glob("*.checkpoint") if p.stem.isdigit())
+
+
+def _put(folder: Path, content: bytes) -> None:
+    """A new file, whole or not at all; of those before it the last stays."""
+    files = _files(folder)
+    number = int(files[-1].stem) + 1 if files else 1
+    write_checked(folder / f"{number:08}.checkpoint", content)
+    for old in _files(folder)[:-_KEPT]:
+        with contextlib.suppress(OSError):  # it does no harm
+            old.unlink(missing_ok=True)
 
 
 @dataclass(eq=False)

@@ -125,7 +125,7 @@ class Live:
         self._told = ""  # of the last round
         self._rows = {"dos": T * (m + task.presented)}
         if task.settings.baseline:
-            self._rows["plain"] = 2 * T * m
+            self._rows["plain"] = T * m  # it shares the plain rounds of DOS
         self._done, self._before, self._start = 0, 0, time.perf_counter()  # rows
         self._console = Console(stderr=True)
         bar = [BarColumn()] if self._console.width >= _WIDE else []

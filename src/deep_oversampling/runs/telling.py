@@ -131,7 +131,7 @@ def _facts(task: Task, outcome: Outcome, record: Record) -> dict[str, str]:
         "model": settings.model + (", pretrained" if settings.pretrained else ""),
         "weights": settings.weights or "",
         "rounds": f"{T} plain, then {T} of DOS"
-        + (f"; the baseline {2 * T} plain ones" if settings.baseline else "")
+        + (f"; the baseline {2 * T} plain ones, {T} of them shared" if settings.baseline else "")
         + (f"; stopped after {settings.patience} no better" if settings.patience else ""),
         "optimiser": f"SGD, learning rate {settings.learning_rate:g}, momentum 0.9",
         "batch size": str(settings.batch_size),

@@ -62,7 +62,8 @@ def train(
 
     Ctrl-C, ``unfinished.stop()``, or a loss that is no number any more, ends it with the weights
     of the last whole round. A baseline that was stopped half-way is left out: it would be no fair
-    comparison.
+    comparison. It begins with the same plain rounds as DOS: where they are kept, it goes on from
+    there.
     """
     start, witness, peers = time.perf_counter(), Witness(task, unfinished), peers or Peers()
     outcome = Outcome(FINISHED, 1.0, 0.0, witness)
@@ -70,8 +71,13 @@ def train(
     plans = {"dos": task.plan} | ({"plain": plain} if task.settings.baseline else {})
     for method, plan in plans.items():
         network = copy.deepcopy(task.network)
-        watch = _Watch(method, network, witness if method == "dos" else None, on_round, on_found)
+        shared = task.rounds if unfinished and method == "plain" else 0
+        look = witness if method == "dos" else None
+        watch = _Watch(method, network, look, on_round, on_found, shared)
         told = partial(on_steps, method) if on_steps else None
+        kept = unfinished.checkpoints(method, watch.take_up, told) if unfinished else None
+        if unfinished and method == "dos" and "plain" in plans:
+            unfinished.begin_also("plain", rounds=task.rounds, plan=plain)
         try:
             history = fit(
                 network,
@@ -82,9 +88,7 @@ def train(
                 stop=task.stop,
                 on_round=watch,
                 seed=task.settings.seed,
-                checkpoint=unfinished.checkpoints(method, watch.take_up, told)
-                if unfinished
-                else None,
+                checkpoint=kept,
                 peers=peers,
                 **task.options,
             )
@@ -148,9 +152,10 @@ class _Watch:
         witness: Witness | None,
         on_round: OnRound | None,
         on_found: OnFound | None,
+        shared: int,  # first rounds that are those of another method
     ) -> None:
         self._method, self._network, self._witness = method, network, witness
-        self._on_round, self._on_found = on_round, on_found
+        self._on_round, self._on_found, self._shared = on_round, on_found, shared
         self.seconds_before = 0.0  # in processes before this one
         self._kept: tuple[list[Round], dict[str, Tensor]] = ([], {})  # a stop cannot part them
 
@@ -161,9 +166,10 @@ class _Watch:
     def take_up(self, history: History, weights: dict[str, Tensor]) -> None:
         """What a process before this one has done."""
         self._kept = list(history.rounds), weights
-        self.seconds_before = sum(one.seconds for one in self.rounds)
+        own = self.rounds[self._shared :]
+        self.seconds_before = sum(one.seconds for one in own)
         if self._on_found:
-            self._on_found(self._method, self.rounds)
+            self._on_found(self._method, own)
 
     def __call__(self, one: Round) -> None:
         weights = {name: t.detach().clone() for name, t in self._network.state_dict().items()}

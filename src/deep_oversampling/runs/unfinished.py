@@ -16,6 +16,7 @@ from torch import Tensor
 from ..durable import read_checked, write_checked
 from ..errors import InputError
 from ..locking import Lock
+from ..plan import Plan
 from ..reading import MOST_WORDS, parse_json
 from ..resuming import Checkpoints, OnFound, OnSteps, described, digest_of
 from ..schema import is_count, is_number, is_real, list_of, table
@@ -59,7 +60,7 @@ class Unfinished:
     def checkpoints(
         self, method: str, on_found: OnFound, on_steps: OnSteps | None = None
     ) -> Checkpoints:
-        """Those of one of its trainings."""
+        """Those of one of its trainings, in a folder of their own."""
         made = Checkpoints(
             self._folder / method, minutes=_MINUTES, on_found=on_found, on_steps=on_steps
         )
@@ -67,6 +68,12 @@ class Unfinished:
         if self._stopping:
             made.stop()
         return made
+
+    def begin_also(self, method: str, *, rounds: int, plan: Plan) -> None:
+        """So many rounds of the current training are those that another begins with."""
+        assert self._current is not None
+        k, r = plan.k.tolist(), plan.r.tolist()
+        self._current.begin_also(self._folder / method, rounds=rounds, k=k, r=r)
 
     def keep(self, name: str, tensor: Tensor) -> None:
         """Beside the checkpoints, for the report; again is the same."""
