@@ -62,6 +62,7 @@ ORDER = [
     "optimizer_state",
     "snapshots",
     "snapshot_checks",
+    "branching",
     "resuming",
     "stages",
     "stopping",

@@ -6,6 +6,7 @@ look at the network: Algorithm 1 embeds all samples with it to make the next tar
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 import warnings
@@ -13,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -21,6 +23,7 @@ from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .augmentation import Augmentation
+from .branching import Branch, Trunk
 from .engine import Engine
 from .errors import TrainingError
 from .history import History, Round, Spread
@@ -72,6 +75,19 @@ class Member:
     best: dict[str, Tensor] = field(default_factory=dict)  # weights that early stopping keeps
     examine: Examination | None = None  # after every round
     recover: bool = False  # a round that is lost is made again, slower; of one that is alone
+    branch: Branch | None = None  # of rounds that others begin with, too; of one that is alone
+
+    def grown_on(self, trunk: Trunk) -> Member:
+        """After the trunk's rounds; where nobody has trained them yet, before them.
+
+        In a stack it cannot be trained then: there optimisers have one state for all.
+        """
+        self.branch = Branch(trunk)
+        if trunk.done:  # targets are made from the weights that a round starts from
+            self.network.load_state_dict(trunk.done.weights)
+            self.history = copy.deepcopy(trunk.done.history)
+            self.stages = islice(self.stages, trunk.rounds, None)
+        return self
 
 
 def train_stages(
@@ -136,7 +152,8 @@ def in_parts(
     ):
         scheduler = schedule(trainer.optimizer) if schedule else None
         first = members[0]
-        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, first.history, first.best)
+        kept = checkpoints or first.branch
+        keeping = Keeping(kept, networks[0], trainer.optimizer, first.history, first.best)
         t = keeping.rounds
         for done in range(t + 1):  # as in the process that went so far
             slowed_before(done, first.history, trainer.optimizer, scheduler)
@@ -144,7 +161,8 @@ def in_parts(
                 _turn(scheduler)
         while stages := _next_stages(members, good, t):
             some = next(stage for stage in stages if stage)
-            if some.starts_anew:
+            since = keeping.enter(t)
+            if some.starts_anew and since is None:
                 trainer.start_anew()
             present = partial(
                 _present,
@@ -156,7 +174,7 @@ def in_parts(
                 augment=augment,
                 most=most,
             )
-            outcomes = yield from present(since=keeping.enter(t), between=keeping.within(t))
+            outcomes = yield from present(since=since, between=keeping.within(t))
             while _can_be_made_again(first, good[0], outcomes, t, trainer, scheduler):
                 outcomes = yield from present(since=None, between=keeping.within(t))
             if scheduler and some.ends_round:

@@ -46,5 +46,5 @@ DEFERRED = Method(
     "drw",
     "deferred re-weighting",
     "Cui et al., CVPR 2019; Cao et al., NeurIPS 2019",
-    Training("drw", deferred),
+    Training("drw", deferred, begins_as="plain"),
 )

@@ -6,6 +6,7 @@ import hashlib
 import math
 import platform
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch.optim import SGD
 
 from .. import __version__
+from ..branching import Trunk
 from ..data import Splits, fingerprint, hold_out, imbalanced, parse_protocol, set_aside
 from ..data.imbalance import DropFromClasses, ImbalanceProtocol
 from ..engine import Engine
@@ -29,7 +31,7 @@ from ..plan import Plan
 from ..samples import Samples
 from ..seeding import streams
 from ..stages import Member
-from ..together import how_many, train_together
+from ..together import how_many, stacks, train_together
 from .method import Contest, Method, Trained, evenly
 from .recipes import AUGMENTATIONS, SCHEDULES, schedule_of
 from .trials import Setting, Trial
@@ -52,6 +54,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Trunks = defaultdict[tuple[str, float, int], Trunk]  # by how methods begin, their rate and seed
 
 MODELS: dict[str, Callable[[Samples, int], Network]] = {
     "auto": lambda samples, seed: small_network(samples, seed=seed),
@@ -111,8 +114,9 @@ def run_trials(
     check_setting(setting, splits.train)
     Engine(bf16=setting.bf16).check(place)
     entries = entries_of(splits, setting, seeds, place)
+    trunks: Trunks = defaultdict(partial(Trunk, setting.rounds))
     for group in by_training(methods):
-        trained, reason = _tried(partial(_train, group[0], entries, setting), place)
+        trained, reason = _tried(partial(_train, group[0], entries, setting, trunks), place)
         members: Sequence[Member | None] = trained or [None] * len(entries)
         for method in group:
             reports: list[tuple[Report | None, str]] = [(None, reason)] * len(entries)
@@ -259,14 +263,24 @@ def by_training(methods: Sequence[Method]) -> list[list[Method]]:
     return list(groups.values())
 
 
-def _train(method: Method, entries: Sequence[Entry], setting: Setting) -> list[Member]:
-    """From the same initial weights, with the same batches in the rounds that are alike.
+def _train(
+    method: Method, entries: Sequence[Entry], setting: Setting, trunks: Trunks
+) -> list[Member]:
+    """From the same initial weights; rounds that are alike are trained once, or have one batches.
 
     A training that is lost counts with the weights it had before: to leave it out would flatter.
     """
+    at_once = how_many(len(entries), entries[0].train.y.device)
+    begins, rate = method.training.begins_as, setting.of(method.name).learning_rate
+    alone = begins and not stacks(make_network(setting.model, entries[0].train, 0), at_once)
+
+    def begin(entry: Entry) -> Member:
+        member = begun(method, entry, setting)
+        return member.grown_on(trunks[begins, rate, entry.seed]) if alone else member
+
     return train_together(
-        [partial(begun, method, entry, setting) for entry in entries],
-        at_once=how_many(len(entries), entries[0].train.y.device),
+        [partial(begin, entry) for entry in entries],
+        at_once=at_once,
         **options_of(method, setting),
     )
 

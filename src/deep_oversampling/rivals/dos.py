@@ -35,7 +35,7 @@ def stages(
 
 
 _PAPER = "Ando and Huang, Deep Over-sampling Framework, ECML PKDD 2017"
-_TRAINING = Training("dos", stages)
+_TRAINING = Training("dos", stages, begins_as="plain")
 DOS = Method("dos", "DOS", _PAPER, _TRAINING)
 DOS_LR = Method("dos-lr", "DOS-LR", _PAPER, _TRAINING, by_logistic_regression)
 DOS_KNN = Method("dos-knn", "DOS-kNN", _PAPER, _TRAINING, by_neighbours)
@@ -43,11 +43,20 @@ DOS_LOGIT_ADJUSTMENT = Method(
     "dos-la",  # rows are levelled and logits shifted: twice, so the shift is a margin
     "DOS, logit adjustment",
     f"{_PAPER}; Menon et al., ICLR 2021",
-    Training("dos-la", lambda network, contest: stages(network, contest, logit_adjusted)),
+    Training(
+        "dos-la",
+        lambda network, contest: stages(network, contest, logit_adjusted),
+        begins_as="logit adjustment",
+    ),
 )
 DOS_LDAM = Method(
     "dos-ldam",
     "DOS, LDAM",
     f"{_PAPER}; Cao et al., NeurIPS 2019",
-    Training("dos-ldam", lambda network, contest: stages(network, contest, ldam), with_cosine_head),
+    Training(
+        "dos-ldam",
+        lambda network, contest: stages(network, contest, ldam),
+        with_cosine_head,
+        begins_as="ldam",
+    ),
 )

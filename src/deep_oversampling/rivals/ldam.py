@@ -81,5 +81,5 @@ LDAM_DRW = Method(
     "ldam-drw",
     "LDAM-DRW",
     "Cao et al., NeurIPS 2019",
-    Training("ldam-drw", stages, with_cosine_head),
+    Training("ldam-drw", stages, with_cosine_head, begins_as="ldam"),
 )

@@ -90,4 +90,10 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
         yield Stage("quintuplet", table, objective, images_per_row=5)
 
 
-LMLE = Method("lmle", "LMLE", "Huang et al., CVPR 2016", Training("lmle", stages), by_local_margin)
+LMLE = Method(
+    "lmle",
+    "LMLE",
+    "Huang et al., CVPR 2016",
+    Training("lmle", stages, begins_as="plain"),
+    by_local_margin,
+)

@@ -55,7 +55,7 @@ LOGIT_ADJUSTMENT = Method(
     "logit-adjustment",
     "logit adjustment",
     "Menon et al., ICLR 2021",
-    Training("logit-adjustment", stages),
+    Training("logit-adjustment", stages, begins_as="logit adjustment"),
 )
 ADJUSTED_AFTERWARDS = Method(
     "cnn-adjusted",

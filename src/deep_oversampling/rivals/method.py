@@ -126,6 +126,7 @@ class Training:
     name: str
     stages: Stages
     prepare: Callable[[Network], Network] | None = None  # where a method has a head of its own
+    begins_as: str = ""  # trainings that say the same have the same T0 rounds, and share them
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,9 @@ def retrained_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     yield from head_stages(network, contest)
 
 
-MIXUP = Method("mixup", "mixup", "Zhang et al., ICLR 2018", Training("mixup", mixup_stages))
+MIXUP = Method(
+    "mixup", "mixup", "Zhang et al., ICLR 2018", Training("mixup", mixup_stages, begins_as="mixup")
+)
 MIXUP_LOGIT_ADJUSTMENT = Method(
     "mixup-la",
     "mixup, logit adjustment",
@@ -104,7 +106,7 @@ MIXUP_CRT = Method(
     "mixup-crt",
     "mixup, cRT",
     "Zhang et al., ICLR 2018; Kang et al., ICLR 2020",
-    Training("mixup-crt", retrained_stages),
+    Training("mixup-crt", retrained_stages, begins_as="mixup"),
 )
 REMIX = Method(
     "remix", "remix", "Chou et al., ECCV workshops 2020", Training("remix", remix_stages)

@@ -40,6 +40,6 @@ def by_classifiers(trained: Sequence[Trained]) -> list[Report]:
     return [replace(report, auprc=other.auprc) for report, other in both]
 
 
-_TRAINING = Training("cnn", stages)
+_TRAINING = Training("cnn", stages, begins_as="plain")
 CNN = Method("cnn", "CNN", "plain training", _TRAINING)
 CNN_CL = Method("cnn-cl", "CNN-CL", "Ando and Huang, 2017", _TRAINING, by_classifiers)

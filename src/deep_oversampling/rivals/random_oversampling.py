@@ -34,7 +34,12 @@ def balanced(network: Network, contest: Contest) -> Iterator[Stage]:
         yield Stage("single", Redrawn(samples, index.to(samples.y.device)), single_task)
 
 
-RANDOM_OVERSAMPLING = Method("ros", "random over-sampling", "folklore", Training("ros", stages))
+RANDOM_OVERSAMPLING = Method(
+    "ros", "random over-sampling", "folklore", Training("ros", stages, begins_as="plain")
+)
 DEFERRED_RESAMPLING = Method(
-    "drs", "deferred re-sampling", "Cao et al., NeurIPS 2019", Training("drs", balanced)
+    "drs",
+    "deferred re-sampling",
+    "Cao et al., NeurIPS 2019",
+    Training("drs", balanced, begins_as="plain"),
 )

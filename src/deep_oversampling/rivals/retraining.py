@@ -77,10 +77,10 @@ def _embedded(network: Network, samples: Samples) -> Samples:
     return Samples(embed(network, samples.x), samples.y, samples.classes)
 
 
-CRT = Method("crt", "cRT", "Kang et al., ICLR 2020", Training("crt", stages))
+CRT = Method("crt", "cRT", "Kang et al., ICLR 2020", Training("crt", stages, begins_as="plain"))
 EMBEDDING_SMOTE = Method(
     "embedding-smote",
     "SMOTE of embeddings",
     "after Dablain et al., 2022",
-    Training("embedding-smote", smote_stages),
+    Training("embedding-smote", smote_stages, begins_as="plain"),
 )

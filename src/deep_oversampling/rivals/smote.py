@@ -87,4 +87,6 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
         yield Stage("single", made, single_task)
 
 
-SMOTE_PIXELS = Method("smote", "SMOTE", "Chawla et al., JAIR 2002", Training("smote", stages))
+SMOTE_PIXELS = Method(
+    "smote", "SMOTE", "Chawla et al., JAIR 2002", Training("smote", stages, begins_as="plain")
+)

@@ -95,5 +95,5 @@ TL_RS_CSL = Method(
     "tl-rs-csl",
     "TL-RS-CSL",
     "triplet loss, re-sampling and costs, after Huang et al., CVPR 2016",
-    Training("tl-rs-csl", stages),
+    Training("tl-rs-csl", stages, begins_as="plain"),
 )

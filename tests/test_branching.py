@@ -1,0 +1,147 @@
+"""Methods that begin alike: the rounds they share are trained once, and nothing else changes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from contests import contest, pictures, small_lenet
+from deep_oversampling import TrainingError
+from deep_oversampling.branching import Trunk
+from deep_oversampling.data import Splits
+from deep_oversampling.rivals import METHODS, Method, compare
+from deep_oversampling.rivals.compare import run_trials
+from deep_oversampling.rivals.recipes import RECIPES, filled_up
+from deep_oversampling.rivals.trials import Setting, Trial
+from deep_oversampling.seeding import streams
+from deep_oversampling.stages import Member, Stage, train_members
+from deep_oversampling.training import Trainer
+from toy import weights
+
+SPLITS = Splits("pictures", pictures((40, 20, 9)), test=pictures((8, 8, 8)))
+GIVEN = {"data": "pictures", "contents": "", "imbalance": "none", "k": 2, "test_share": 0.2}
+SMALL = {"rounds": 3, "batch_size": 16, "model": "C4-F6", "learning_rate": 0.02}
+SETTINGS = {name: filled_up(recipe, size=60, **GIVEN, **SMALL) for name, recipe in RECIPES.items()}
+FAMILIES = sorted({m.training.begins_as for m in METHODS.values()} - {""})
+
+
+def family(begins: str) -> list[Method]:
+    """One method for each training that begins so."""
+    found = [m for m in METHODS.values() if m.training.begins_as == begins]
+    return list({m.training.name: m for m in found}.values())
+
+
+def run(methods: list[Method], setting: Setting, seeds: tuple[int, ...] = (0, 1)) -> list[Trial]:
+    return list(run_trials(SPLITS, setting, methods, seeds, device="cpu"))
+
+
+def told(trials: list[Trial]) -> dict[tuple[str, int], Trial]:
+    return {(one.method, one.seed): replace(one, seconds=0.0) for one in trials}
+
+
+@pytest.fixture
+def rounds_trained(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many rounds there were in all."""
+    found: Counter[str] = Counter()
+    train_in_parts = Trainer.train_in_parts
+
+    def counted(self: Trainer, *arguments: object, **options: object) -> Iterator[None]:
+        found["rounds"] += 1
+        return train_in_parts(self, *arguments, **options)
+
+    monkeypatch.setattr(Trainer, "train_in_parts", counted)
+    return found
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("begins", FAMILIES)
+def test_every_method_ends_where_it_would_end_alone(begins: str, recipe: str) -> None:
+    methods, setting = family(begins), SETTINGS[recipe]
+    assert len(methods) > 1
+    alone = [trial for method in methods for trial in run([method], setting)]
+    for order in (methods, methods[::-1]):
+        assert told(run(order, setting)) == told(alone)
+
+
+@pytest.mark.parametrize("begins", FAMILIES)
+def test_families_begin_with_the_same_stages(begins: str) -> None:
+    """Of the same tables, in whole rounds: what is kept after T0 is the same for all of them."""
+    own = contest(pictures())
+    for method in family(begins):
+        network = small_lenet()
+        network = method.training.prepare(network) if method.training.prepare else network
+        first = list(islice(method.training.stages(network, own), own.initial_rounds))
+        assert len({stage.task for stage in first}) == 1
+        assert all(isinstance(stage, Stage) and len(stage.table) == 24 for stage in first)
+        assert all(stage.ends_round and not stage.starts_anew for stage in first)
+
+
+def test_what_is_alike_is_trained_once(rounds_trained: Counter[str]) -> None:
+    methods = [METHODS[name] for name in ("cnn", "ros", "dos", "logit-adjustment", "dos-la")]
+    trials = run(methods, SETTINGS["plain"])
+    assert rounds_trained["rounds"] == 2 * ((6 + 3 + 3) + (6 + 3))  # of 5 × 6 for each seed
+    presented = {one.method: one.presented for one in trials}
+    assert presented["ros"] == presented["dos"] > presented["cnn"] == 6 * 69
+
+
+def test_another_learning_rate_is_another_beginning(rounds_trained: Counter[str]) -> None:
+    setting = replace(SETTINGS["plain"], rates=(("ros", 0.01),))
+    run([METHODS[name] for name in ("cnn", "ros")], setting, seeds=(0,))
+    assert rounds_trained["rounds"] == 12
+
+
+def test_a_stack_shares_nothing(
+    rounds_trained: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "how_many", lambda trainings, device: trainings)
+    run([METHODS[name] for name in ("cnn", "ros")], SETTINGS["plain"])
+    assert rounds_trained["rounds"] == 12  # each of both seeds
+
+
+def test_trainings_that_take_turns_share(
+    rounds_trained: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = replace(SETTINGS["plain"], model="C8-C8-C8-F8")  # wide
+    methods = [METHODS[name] for name in ("cnn", "ros")]
+    alone = [trial for method in methods for trial in run([method], setting)]
+    monkeypatch.setattr(compare, "how_many", lambda trainings, device: trainings)
+    rounds_trained.clear()
+    assert told(run(methods, setting)) == told(alone)
+    assert rounds_trained["rounds"] == 2 * (6 + 3)
+
+
+def test_a_beginning_that_is_lost_is_not_shared() -> None:
+    """Whoever comes next begins by itself."""
+    own, trunk = contest(pictures()), Trunk(2)
+
+    def lost() -> Iterator[Stage]:
+        yield from islice(METHODS["cnn"].training.stages(small_lenet(), own), 1)
+        raise TrainingError("lost")
+
+    first = Member(small_lenet(), lost(), streams(0)).grown_on(trunk)
+    train_members([first], batch_size=8)
+    assert first.error
+    assert trunk.done is None
+    ends = []
+    for grown in (False, True):
+        network = small_lenet()
+        member = Member(network, METHODS["cnn"].training.stages(network, own), streams(0))
+        train_members([member.grown_on(trunk) if grown else member], batch_size=8)
+        ends.append(weights(network))
+    assert ends[0].equal(ends[1])
+    assert trunk.done is not None
+
+
+def test_what_is_kept_does_not_go_on_with_who_made_it() -> None:
+    own, trunk = contest(pictures()), Trunk(2)
+    network = small_lenet()
+    member = Member(network, METHODS["cnn"].training.stages(network, own), streams(0))
+    train_members([member.grown_on(trunk)], batch_size=8)
+    assert len(member.history.rounds) == 4
+    assert trunk.done is not None
+    assert len(trunk.done.history.rounds) == trunk.done.rounds == 2
+    assert any(
+        not trunk.done.weights[name].equal(tensor) for name, tensor in network.state_dict().items()
+    )
