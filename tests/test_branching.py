@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+import torch
 
 from contests import contest, pictures, small_lenet
 from deep_oversampling import TrainingError
@@ -24,6 +25,7 @@ SPLITS = Splits("pictures", pictures((40, 20, 9)), test=pictures((8, 8, 8)))
 GIVEN = {"data": "pictures", "contents": "", "imbalance": "none", "k": 2, "test_share": 0.2}
 SMALL = {"rounds": 3, "batch_size": 16, "model": "C4-F6", "learning_rate": 0.02}
 SETTINGS = {name: filled_up(recipe, size=60, **GIVEN, **SMALL) for name, recipe in RECIPES.items()}
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 FAMILIES = sorted({m.training.begins_as for m in METHODS.values()} - {""})
 
 
@@ -145,3 +147,16 @@ def test_what_is_kept_does_not_go_on_with_who_made_it() -> None:
     assert any(
         not trunk.done.weights[name].equal(tensor) for name, tensor in network.state_dict().items()
     )
+
+
+@on_gpu
+@pytest.mark.usefixtures("deterministic")
+def test_recorded_steps_go_on_from_what_is_shared() -> None:
+    """Their optimisers too, on streams of their own."""
+    setting = replace(SETTINGS["cifar-lt"], model="resnet32", learning_rate=1e-3)
+    methods = [METHODS[name] for name in ("cnn", "ros", "dos", "crt")]
+    alone = [t for m in methods for t in run_trials(SPLITS, setting, [m], (0, 1), device="cuda")]
+    found = told(list(run_trials(SPLITS, setting, methods, (0, 1), device="cuda")))
+    for key, one in told(alone).items():
+        for name, column in one.measures.items():
+            assert found[key].measures[name] == pytest.approx(column, abs=0.02)

@@ -152,6 +152,7 @@ def in_parts(
     ):
         scheduler = schedule(trainer.optimizer) if schedule else None
         first = members[0]
+        assert len(members) == 1 or not any(member.branch for member in members)
         kept = checkpoints or first.branch
         keeping = Keeping(kept, networks[0], trainer.optimizer, first.history, first.best)
         t = keeping.rounds

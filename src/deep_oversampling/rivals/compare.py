@@ -266,7 +266,7 @@ def by_training(methods: Sequence[Method]) -> list[list[Method]]:
 def _train(
     method: Method, entries: Sequence[Entry], setting: Setting, trunks: Trunks
 ) -> list[Member]:
-    """From the same initial weights; rounds that are alike are trained once, or have one batches.
+    """From the same initial weights; rounds that are alike are trained once, or on alike batches.
 
     A training that is lost counts with the weights it had before: to leave it out would flatter.
     """
