@@ -94,59 +94,71 @@ def test_another_learning_rate_is_another_beginning(rounds_trained: Counter[str]
     assert rounds_trained["rounds"] == 12
 
 
-def test_a_stack_shares_nothing(
-    rounds_trained: Counter[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("model", ["C4-F6", "C8-C8-C8-F8"], ids=["in a stack", "in turns"])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_trainings_at_once_share_as_well(
+    recipe: str, model: str, rounds_trained: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compare, "how_many", lambda trainings, device: trainings)
-    run([METHODS[name] for name in ("cnn", "ros")], SETTINGS["plain"])
-    assert rounds_trained["rounds"] == 12  # each of both seeds
-
-
-def test_trainings_that_take_turns_share(
-    rounds_trained: Counter[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    setting = replace(SETTINGS["plain"], model="C8-C8-C8-F8")  # wide
-    methods = [METHODS[name] for name in ("cnn", "ros")]
+    setting = replace(SETTINGS[recipe], model=model)
+    methods = [METHODS[name] for name in ("cnn", "ros", "dos", "drw", "crt")]
     alone = [trial for method in methods for trial in run([method], setting)]
-    monkeypatch.setattr(compare, "how_many", lambda trainings, device: trainings)
-    rounds_trained.clear()
+    apart = rounds_trained.pop("rounds")
     assert told(run(methods, setting)) == told(alone)
-    assert rounds_trained["rounds"] == 2 * (6 + 3)
+    rounds = 3 * len(methods[1:]) * (1 if model == "C4-F6" else 2)
+    assert rounds_trained["rounds"] == apart - rounds
+
+
+def test_where_memory_is_short_the_rest_of_a_stack_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half as many at once as when the rounds were trained that they share."""
+    methods = [METHODS[name] for name in ("cnn", "ros")]
+    seeds = (0, 1, 2)
+    monkeypatch.setattr(compare, "how_many", lambda trainings, device: trainings)
+    expected = told(run(methods, SETTINGS["plain"], seeds))
+    sizes = iter((3, 2))
+    monkeypatch.setattr(compare, "how_many", lambda trainings, device: next(sizes))
+    found = told(run(methods, SETTINGS["plain"], seeds))
+    for key, one in expected.items():
+        for name, column in one.measures.items():
+            assert found[key].measures[name] == pytest.approx(column, abs=0.05)
+
+
+def begun(trunk: Trunk, stages: Iterator[Stage] | None = None) -> Member:
+    network = small_lenet()
+    stages = stages or METHODS["cnn"].training.stages(network, contest(pictures()))
+    return Member(network, stages, streams(0), trunk=trunk)
 
 
 def test_a_beginning_that_is_lost_is_not_shared() -> None:
     """Whoever comes next begins by itself."""
-    own, trunk = contest(pictures()), Trunk(2)
+    trunk = Trunk(2)
 
     def lost() -> Iterator[Stage]:
-        yield from islice(METHODS["cnn"].training.stages(small_lenet(), own), 1)
+        yield from islice(METHODS["cnn"].training.stages(small_lenet(), contest(pictures())), 1)
         raise TrainingError("lost")
 
-    first = Member(small_lenet(), lost(), streams(0)).grown_on(trunk)
+    first, second = begun(trunk, lost()), begun(trunk)
     train_members([first], batch_size=8)
     assert first.error
     assert trunk.done is None
-    ends = []
-    for grown in (False, True):
-        network = small_lenet()
-        member = Member(network, METHODS["cnn"].training.stages(network, own), streams(0))
-        train_members([member.grown_on(trunk) if grown else member], batch_size=8)
-        ends.append(weights(network))
-    assert ends[0].equal(ends[1])
+    train_members([second], batch_size=8)
     assert trunk.done is not None
 
 
 def test_what_is_kept_does_not_go_on_with_who_made_it() -> None:
-    own, trunk = contest(pictures()), Trunk(2)
-    network = small_lenet()
-    member = Member(network, METHODS["cnn"].training.stages(network, own), streams(0))
-    train_members([member.grown_on(trunk)], batch_size=8)
+    trunk = Trunk(2)
+    member = begun(trunk)
+    train_members([member], batch_size=8)
     assert len(member.history.rounds) == 4
     assert trunk.done is not None
     assert len(trunk.done.history.rounds) == trunk.done.rounds == 2
-    assert any(
-        not trunk.done.weights[name].equal(tensor) for name, tensor in network.state_dict().items()
-    )
+    other = begun(trunk).grow()
+    assert not weights(other.network).equal(weights(member.network))
+    train_members([other], batch_size=8)
+    assert weights(other.network).equal(weights(member.network))
+    assert len(trunk.done.history.rounds) == 2
 
 
 @on_gpu

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from .branching import Branch
 from .durable import read_checked, write_checked
 from .errors import InputError, Stopped
 from .history import History
@@ -161,10 +160,6 @@ class Checkpoints:
             )
         return snapshot
 
-    def wants(self, rounds: int) -> bool:
-        """A snapshot after so many: after each."""
-        return True
-
     def due(self) -> bool:
         """Whether it is time for one, or anybody wants to stop."""
         late = time.monotonic() - self._written >= self._seconds
@@ -227,7 +222,7 @@ def _put(folder: Path, content: bytes) -> None:
 class Keeping:
     """What a training loop does with checkpoints: nothing, if there are none."""
 
-    checkpoints: Checkpoints | Branch | None
+    checkpoints: Checkpoints | None
     network: Network
     optimizer: Optimizer
     history: History
@@ -244,13 +239,11 @@ class Keeping:
         """Round t begins, its targets are made: from here on, or from where it was left."""
         if self.checkpoints is None:
             return None
-        if isinstance(self.checkpoints, Checkpoints):  # which are also written within a round
-            self._start = _copied(self.network.state_dict())
+        self._start = _copied(self.network.state_dict())
         snapshot = self.checkpoints.snapshot
         if snapshot is None or snapshot.rounds != t:
             return None
-        if snapshot.halfway:  # else it had them before its targets were made
-            self.network.load_state_dict(snapshot.weights)
+        self.network.load_state_dict(snapshot.weights)
         put_state(self.optimizer, snapshot.optimizer, snapshot.numbers)
         self.checkpoints.snapshot = None  # it has served
         return snapshot.halfway
@@ -258,7 +251,7 @@ class Keeping:
     def within(self, t: int) -> Between | None:
         """To be called between steps, with what tells how far they are."""
         checkpoints = self.checkpoints
-        if not isinstance(checkpoints, Checkpoints):
+        if checkpoints is None:
             return None
 
         def between(halfway: Callable[[], Halfway], step: int, steps: int) -> None:
@@ -271,7 +264,7 @@ class Keeping:
 
     def leave(self, t: int) -> None:
         """t rounds are finished."""
-        if self.checkpoints and self.checkpoints.wants(t):
+        if self.checkpoints:
             self.checkpoints.write(self._snapshot(t, None))
 
     def _snapshot(self, rounds: int, halfway: Halfway | None) -> Snapshot:

@@ -23,7 +23,7 @@ from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .augmentation import Augmentation
-from .branching import Branch, Trunk
+from .branching import Growing, Trunk
 from .engine import Engine
 from .errors import TrainingError
 from .history import History, Round, Spread
@@ -75,18 +75,16 @@ class Member:
     best: dict[str, Tensor] = field(default_factory=dict)  # weights that early stopping keeps
     examine: Examination | None = None  # after every round
     recover: bool = False  # a round that is lost is made again, slower; of one that is alone
-    branch: Branch | None = None  # of rounds that others begin with, too; of one that is alone
+    trunk: Trunk | None = None  # rounds that others begin with, too
 
-    def grown_on(self, trunk: Trunk) -> Member:
-        """After the trunk's rounds; where nobody has trained them yet, before them.
-
-        In a stack it cannot be trained then: there optimisers have one state for all.
-        """
-        self.branch = Branch(trunk)
-        if trunk.done:  # targets are made from the weights that a round starts from
-            self.network.load_state_dict(trunk.done.weights)
-            self.history = copy.deepcopy(trunk.done.history)
-            self.stages = islice(self.stages, trunk.rounds, None)
+    def grow(self) -> Member:
+        """It goes on from its trunk, which somebody has trained."""
+        assert self.trunk is not None
+        assert self.trunk.done is not None
+        # targets are made from the weights that a round starts from
+        self.network.load_state_dict(self.trunk.done.weights)
+        self.history = copy.deepcopy(self.trunk.done.history)
+        self.stages = islice(self.stages, self.trunk.rounds, None)
         return self
 
 
@@ -152,18 +150,17 @@ def in_parts(
     ):
         scheduler = schedule(trainer.optimizer) if schedule else None
         first = members[0]
-        assert len(members) == 1 or not any(member.branch for member in members)
-        kept = checkpoints or first.branch
-        keeping = Keeping(kept, networks[0], trainer.optimizer, first.history, first.best)
-        t = keeping.rounds
+        keeping = Keeping(checkpoints, networks[0], trainer.optimizer, first.history, first.best)
+        growing = Growing(members, trainer.optimizer)
+        t = keeping.rounds or growing.rounds
         for done in range(t + 1):  # as in the process that went so far
             slowed_before(done, first.history, trainer.optimizer, scheduler)
             if scheduler and done < t:
                 _turn(scheduler)
         while stages := _next_stages(members, good, t):
             some = next(stage for stage in stages if stage)
-            since = keeping.enter(t)
-            if some.starts_anew and since is None:
+            growing.enter(t)
+            if some.starts_anew:
                 trainer.start_anew()
             present = partial(
                 _present,
@@ -175,7 +172,7 @@ def in_parts(
                 augment=augment,
                 most=most,
             )
-            outcomes = yield from present(since=since, between=keeping.within(t))
+            outcomes = yield from present(since=keeping.enter(t), between=keeping.within(t))
             while _can_be_made_again(first, good[0], outcomes, t, trainer, scheduler):
                 outcomes = yield from present(since=None, between=keeping.within(t))
             if scheduler and some.ends_round:
@@ -185,6 +182,7 @@ def in_parts(
                 if stage:
                     _note(member, last, stage, outcome, seconds)
             t, start = t + 1, time.perf_counter()
+            growing.leave(t)
             if not members[0].error:
                 keeping.leave(t)
 

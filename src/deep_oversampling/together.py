@@ -16,7 +16,7 @@ from .network import Network, is_wide
 from .stages import Member, train_members
 from .turns import train_in_turns
 
-__all__ = ["how_many", "stacks", "train_together", "why_in_turn"]
+__all__ = ["how_many", "train_together", "why_in_turn"]
 
 
 # whose step does the same to every number, whatever tensor it is part of
@@ -62,11 +62,11 @@ def why_in_turn(
     return ""
 
 
-def stacks(network: Network, many: int) -> bool:
-    """Whether so many of such networks are trained in a stack; others take turns."""
+def _overlaps(network: Network) -> bool:
+    """Whether such networks are better trained in turns than in a stack."""
     # recordings share the place that dropout's draws are counted in, so they must not overlap
     draws = any(isinstance(module, _DropoutNd) for module in network.modules())
-    return many > 1 and (draws or not is_wide(network))
+    return is_wide(network) and not draws
 
 
 def train_together(
@@ -84,7 +84,7 @@ def train_together(
     done: list[Member] = []
     while len(done) < len(makers):
         members = [make() for make in makers[len(done) : len(done) + at_once]]
-        in_turns = len(members) > 1 and not stacks(members[0].network, len(members))
+        in_turns = len(members) > 1 and _overlaps(members[0].network)
         try:
             (train_in_turns if in_turns else train_members)(members, **options)
         except torch.OutOfMemoryError:

@@ -31,7 +31,7 @@ from ..plan import Plan
 from ..samples import Samples
 from ..seeding import streams
 from ..stages import Member
-from ..together import how_many, stacks, train_together
+from ..together import how_many, train_together
 from .method import Contest, Method, Trained, evenly
 from .recipes import AUGMENTATIONS, SCHEDULES, schedule_of
 from .trials import Setting, Trial
@@ -266,21 +266,22 @@ def by_training(methods: Sequence[Method]) -> list[list[Method]]:
 def _train(
     method: Method, entries: Sequence[Entry], setting: Setting, trunks: Trunks
 ) -> list[Member]:
-    """From the same initial weights; rounds that are alike are trained once, or on alike batches.
+    """From the same initial weights; what methods begin with alike is trained once.
 
     A training that is lost counts with the weights it had before: to leave it out would flatter.
     """
-    at_once = how_many(len(entries), entries[0].train.y.device)
     begins, rate = method.training.begins_as, setting.of(method.name).learning_rate
-    alone = begins and not stacks(make_network(setting.model, entries[0].train, 0), at_once)
+    shared = [trunks[begins, rate, entry.seed] for entry in entries] if begins else []
+    done = bool(shared) and all(trunk.done for trunk in shared)
 
-    def begin(entry: Entry) -> Member:
-        member = begun(method, entry, setting)
-        return member.grown_on(trunks[begins, rate, entry.seed]) if alone else member
+    def begin(e: int) -> Member:
+        member = begun(method, entries[e], setting)
+        member.trunk = shared[e] if shared else None
+        return member.grow() if done else member
 
     return train_together(
-        [partial(begin, entry) for entry in entries],
-        at_once=at_once,
+        [partial(begin, e) for e in range(len(entries))],
+        at_once=how_many(len(entries), entries[0].train.y.device),
         **options_of(method, setting),
     )
 
