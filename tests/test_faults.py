@@ -22,7 +22,7 @@ def orchard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(tmp_path, monkeypatch)
 
 
-WRITES = 25  # of the run below: every checkpoint and moment, its settings and its results
+WRITES = 23  # of the run below: every checkpoint and moment, its settings and its results
 
 
 def failing(code: int) -> Callable[[], None]:
