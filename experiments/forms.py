@@ -99,7 +99,7 @@ def paper(
     levelled: bool = True,  # False: r = 1, f and g see the classes as they are
     seen: bool = True,  # v is that of augmented images; False: of the images as they are
     in_g: float = 1.0,
-    evened: bool = False,
+    evened: bool = False,  # a row with neighbours weighs as much as one without
     tau: float = 0.0,  # of logit adjustment, although classes are levelled: a margin
 ) -> Iterator[Stage]:
     """The multi-task rounds of Algorithm 1."""

@@ -14,6 +14,7 @@ from .history import History
 from .network import Network
 from .optimizer_state import keep_state, put_state
 from .snapshots import Snapshot
+from .training import weights_of
 
 __all__ = ["Growing", "Trunk"]
 
@@ -66,11 +67,9 @@ class Growing:
         for e in wanting:
             member = self._members[e]
             own = tensors if len(self._members) == 1 else {n: one[e] for n, one in tensors.items()}
-            weights = {
-                n: one.detach().cpu().clone() for n, one in member.network.state_dict().items()
-            }
             assert member.trunk is not None
-            member.trunk.done = Snapshot(t, copy.deepcopy(member.history), weights, own)
+            history, weights = copy.deepcopy(member.history), weights_of(member.network)
+            member.trunk.done = Snapshot(t, history, weights, own)
 
 
 def _wants(member: Branch, t: int) -> bool:

@@ -31,7 +31,7 @@ _CANDIDATES = 10  # of a class, on the average
 def clusters(v: Tensor, y: Tensor, seed: int) -> Tensor:  # (m, d), (m,) -> (m,)
     """Per-class k-means on the features: the cluster of each sample, numbered over all classes.
 
-    Means are found among some of a class. That is faster than mini-batches of all, and nearer.
+    Means are found among some of a class; mini-batches of all take longer to find worse ones.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
