@@ -1,6 +1,6 @@
 """What `modern.py` found, as a Markdown table: mean ± sd, and what each form adds.
 
-    python experiments/modern_table.py OUT.jsonl … [--measure few] [--first-seed 5]
+    python experiments/modern_table.py OUT.jsonl … [--measure few] [--seeds 5 10]
 
 A form is paired seed by seed with its partner, and a form of DOS with over-sampling alone; p is
 that of a paired t-test, two-sided. Best first.
@@ -111,12 +111,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--measure", choices=GROUPS, default="accuracy")
-    parser.add_argument("--first-seed", type=int, default=0, help="leaves those before it out")
+    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 10**9), help="from, and before")
     options = parser.parse_args()
     settings: dict[str, list[Line]] = defaultdict(list)
     for path in options.file:
         for line in map(json.loads, path.read_text().splitlines()):
-            if "header" not in line and line["seed"] >= options.first_seed:
+            if "header" not in line and line["seed"] in range(*options.seeds):
                 line = {"judge": "removed", **line}  # the first lines do not say it
                 told = ", ".join(f"{name} {line[name]}" for name in SETTING)
                 settings[told].append(line)
