@@ -14,6 +14,7 @@ from functools import partial
 from typing import Literal
 
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from deep_oversampling import InputError, Network, Plan, Samples
 from deep_oversampling.embeddings import embed_classes
@@ -97,22 +98,29 @@ def paper(
     pull: float = 10.0,
     limit: float = 0.3,
     levelled: bool = True,  # False: r = 1, f and g see the classes as they are
+    everyone: bool = False,  # the large classes have neighbours, too
     seen: bool = True,  # v is that of augmented images; False: of the images as they are
     in_g: float = 1.0,
     evened: bool = False,  # a row with neighbours weighs as much as one without
     tau: float = 0.0,  # of logit adjustment, although classes are levelled: a margin
+    average: float = 0.0,  # v is that of a mean of f over rounds, of which this much stays
 ) -> Iterator[Stage]:
     """The multi-task rounds of Algorithm 1."""
     samples, counts = task.samples, task.counts.cpu()
-    plan = Plan.automatic(counts, k).fitted_to(counts)
-    plan = plan if levelled else Plan(plan.k, torch.ones_like(plan.r), plan.minority)
+    plan = Plan.automatic(counts, k)
+    ks = torch.full_like(plan.k, k) if everyone else plan.k
+    plan = Plan(ks, plan.r if levelled else torch.ones_like(plan.r), plan.minority)
+    plan = plan.fitted_to(counts)
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
     loss = logit_adjusted(counts, tau) if tau else loss
     objective = partial(varied, pull=pull, limit=limit, loss=loss, in_g=in_g, evened=evened)
+    mean = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(average), use_buffers=True)
+    assert isinstance(mean.module, Network)
     for t in range(task.rounds):
+        mean.update_parameters(network)
         draws = task.rng("views", t)
         augment = task.augment if seen else None
-        v = embed_classes(network, samples, plan.k > 0, augment=augment, generator=draws)
+        v = embed_classes(mean.module, samples, plan.k > 0, augment=augment, generator=draws)
         z = oversample(samples, v, plan, generator=task.rng("weights", t))
         yield Stage("multi", z, objective, spread=v.spread)
 
