@@ -122,7 +122,8 @@ def paper(
         augment = task.augment if seen else None
         v = embed_classes(mean.module, samples, plan.k > 0, augment=augment, generator=draws)
         z = oversample(samples, v, plan, generator=task.rng("weights", t))
-        yield Stage("multi", z, objective, spread=v.spread)
+        weights = None if levelled else partner.weights(task, t)
+        yield Stage("multi", z, partial(objective, weights=weights), spread=v.spread)
 
 
 def recalled(

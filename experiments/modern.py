@@ -131,18 +131,21 @@ class Search:
     def _partner_begun(self, partner: str, seed: int, part: Part, ends: Part) -> Member:
         """A partner's training from ``part`` to the next one."""
         network, rng = self._network(partner, seed, part), _part(seed, part)
-        task = Task(self.data(seed)[0], len(self._between(part, ends)), rng, AUGMENT)
-        stages = PARTNERS[partner].stages(task, late=part == "late")
+        stages = PARTNERS[partner].stages(self._task(seed, self._between(part, ends), rng))
         return Member(network.to(self._device), stages, rng)
 
     def _begun(self, form: Form, seed: int) -> Member:
-        samples, rng = self.data(seed)[0], _part(seed, form.begins)
+        rng = _part(seed, form.begins)
+        task = self._task(seed, self.settings.rounds(form.begins), rng)
         network = self._network(form.partner, seed, form.begins).to(self._device)
-        network = form.prepare(network, samples)
-        task = Task(samples, len(self.settings.rounds(form.begins)), rng, AUGMENT)
+        network = form.prepare(network, task.samples)
         stages: Iterator[Stage] = form.stages(network, task, PARTNERS[form.partner])
         stages = evenly(stages, task.contest)  # an epoch is m images for everyone
         return Member(network.to(self._device), stages, rng)
+
+    def _task(self, seed: int, rounds: range, rng: Streams) -> Task:
+        late = max(0, self.settings.rounds("late").start - rounds.start)
+        return Task(self.data(seed)[0], len(rounds), late, rng, AUGMENT)
 
     def _network(self, partner: str, seed: int, part: Part) -> Network:
         """As the partner left it when ``part`` begins."""

@@ -24,6 +24,7 @@ class Task:
 
     samples: Samples
     rounds: int  # of this part of the training
+    late: int  # the one in which the learning rate falls
     rng: Streams
     augment: Augmentation
 
@@ -47,13 +48,14 @@ class Partner:
     prepare: Callable[[Network], Network] = lambda network: network
     reweights: bool = False  # from the first fall of the learning rate on
 
-    def weights(self, task: Task, late: bool) -> Tensor | None:  # (n,)
-        return effective_number(task.counts) if self.reweights and late else None
+    def weights(self, task: Task, t: int) -> Tensor | None:  # (n,)
+        return effective_number(task.counts) if self.reweights and t >= task.late else None
 
-    def stages(self, task: Task, *, late: bool) -> Iterator[Stage]:
-        loss, weights = self.make_loss(task.counts), self.weights(task, late)
-        objective = with_loss(loss) if weights is None else weighted(weights, loss)
-        for _ in range(task.rounds):
+    def stages(self, task: Task) -> Iterator[Stage]:
+        loss = self.make_loss(task.counts)
+        for t in range(task.rounds):
+            weights = self.weights(task, t)
+            objective = with_loss(loss) if weights is None else weighted(weights, loss)
             yield Stage("single", task.samples, objective)
 
 

@@ -21,8 +21,9 @@ def varied(
     loss: Loss,
     in_g: float = 1.0,  # times ρ′: 0 leaves the neighbours out of ℓ_g
     evened: bool = False,  # a row with neighbours weighs as much as one without
+    weights: Tensor | None = None,  # (n,)  of the classes
 ) -> tuple[Tensor, ...]:
-    """ℓ′_g and λℓ′_f, with the defaults those of `multi_task`; and weights of the rows, if evened.
+    """ℓ′_g and λℓ′_f, with the defaults those of `multi_task`; and weights of the rows, if any.
 
     As weights of the batch's mean, not divided row by row: that would slow f down as well.
     """
@@ -35,4 +36,7 @@ def varied(
     rho = in_g * proximity(errors, z.mask)
     ell_g = loss(logits[:b], z.y) + pad((rho * others).sum(1), (0, b - c))
     ell_f = pad(pull * embedding_loss(errors), (0, b - c))
-    return (ell_g, ell_f, 1 / (1 + pad(rho.sum(1), (0, b - c)))) if evened else (ell_g, ell_f)
+    if not evened and weights is None:
+        return ell_g, ell_f
+    weight = torch.ones_like(ell_g) if weights is None else weights.to(ell_g)[z.y]
+    return ell_g, ell_f, weight / (1 + pad(rho.sum(1), (0, b - c))) if evened else weight

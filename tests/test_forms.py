@@ -1,5 +1,6 @@
 """Forms of DOS for a modern network: parts that are left out or changed, and a memory."""
 
+import copy
 from dataclasses import replace
 from functools import partial
 
@@ -106,7 +107,7 @@ def test_what_is_presented_is_remembered() -> None:
 
 
 def task(samples: Samples, rounds: int = 3) -> Task:
-    return Task(samples, rounds, streams(1), CropAndFlip(1))
+    return Task(samples, rounds, rounds - 1, streams(1), CropAndFlip(1))
 
 
 def remembered(**options: float) -> Remembering:
@@ -148,6 +149,47 @@ def test_targets_may_be_those_of_changed_copies() -> None:
     close(plain.v, stored[plain.kept])
     assert not torch.equal(seen.v, plain.v)
     assert torch.equal(seen.samples.x, images.x)  # what is presented is augmented by the trainer
+
+
+def test_classes_may_stay_as_they_are_and_all_have_neighbours() -> None:
+    images, network = pictures((12, 8, 4)), small_lenet()
+    options = {"k": 2, "levelled": False, "everyone": True}
+    table = next(paper(network, task(images), PARTNERS["ce"], **options)).table
+    assert len(table) == len(images)
+    assert bool(table.has_neighbours.all())
+
+
+@pytest.mark.parametrize("name", PARTNERS)
+def test_with_nothing_added_a_form_goes_on_as_its_partner(name: str) -> None:
+    images, partner = pictures((12, 8, 4)), PARTNERS[name]
+    network = partner.prepare(small_lenet())
+    options = {"k": 2, "levelled": False, "pull": 0.0, "in_g": 0.0}
+    form = paper(network, task(images), partner, **options)
+    for own, expected in zip(form, partner.stages(task(images)), strict=True):
+        mean, other = (
+            batch_mean(*stage.objective(network, stage.table[torch.arange(len(images))]))
+            for stage in (own, expected)
+        )
+        close(mean, other)
+
+
+def batch_mean(ell_g: torch.Tensor, ell_f: torch.Tensor, weight: torch.Tensor | None = None):
+    assert not ell_f.any()
+    weight = torch.ones_like(ell_g) if weight is None else weight
+    return (weight * ell_g).sum() / weight.sum()
+
+
+def test_targets_may_be_those_of_a_mean_of_f_over_rounds() -> None:
+    images, network = pictures((12, 8, 4)), small_lenet()
+    stages = paper(network, task(images), PARTNERS["ce"], k=2, seen=False, average=0.75)
+    next(stages)
+    expected = copy.deepcopy(network)
+    with torch.no_grad():
+        for mean, p in zip(expected.parameters(), network.parameters(), strict=True):
+            p.add_(1)
+            mean.lerp_(p, 0.25)
+    table = next(stages).table
+    close(table.v, embed(expected, images.x)[table.kept])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
