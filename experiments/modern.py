@@ -43,6 +43,7 @@ from pull_rule import write_header
 T = TypeVar("T")
 
 AUGMENT = CropAndFlip()
+AFTERWARDS = (-0.5, -0.25, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)  # τ
 
 Part = Literal["start", "half", "late", "end"]
 PARTS: tuple[Part, ...] = ("start", "half", "late", "end")  # each begins where the last one ends
@@ -179,10 +180,13 @@ class Search:
     def _line(self, form: Form, seed: int, member: Member) -> dict[str, object]:
         train, judged = self.data(seed)
         counts = train.class_counts
-        report = measure(predict(member.network, judged.x), judged.y, trained=counts)
+        p = predict(member.network, judged.x)
+        report = measure(p, judged.y, trained=counts)
         recall = torch.tensor(report.recall)
         groups = groups_of(counts.cpu())
         found = {name: round(float(recall[own].mean()), 5) for name, own in groups.items()}
+        chosen_here = self.settings.judge == "removed"
+        shifted = {"adjusted": adjusted(p, judged.y, counts)} if chosen_here else {}
         return {
             **vars(self.settings),
             "form": form.name,
@@ -190,10 +194,21 @@ class Search:
             "accuracy": round(float(recall.mean()), 5),
             "f1_as_trained": round(float(report.f1_as_trained.mean()), 5),
             **found,
+            **shifted,
             "recall": [round(value, 4) for value in recall.tolist()],
             "seconds": round(sum(one.seconds for one in member.history.rounds), 2),
             "lost": str(member.error or ""),
         }
+
+
+def adjusted(p: torch.Tensor, y: torch.Tensor, counts: torch.Tensor) -> dict[float, float]:
+    """Accuracy if logits are adjusted by τ afterwards: what f is worth, wherever g has its bounds.
+
+    Never of test images: the best of them would be chosen there.
+    """
+    prior = (counts / counts.sum()).to(p)
+    shifted = {tau: (p.log() - tau * prior.log()).softmax(1) for tau in AFTERWARDS}
+    return {tau: round(float(measure(q, y).recall.mean()), 5) for tau, q in shifted.items()}
 
 
 def groups_of(counts: torch.Tensor) -> dict[str, torch.Tensor]:

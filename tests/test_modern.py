@@ -13,7 +13,7 @@ from contests import pictures
 from deep_oversampling import InputError
 from deep_oversampling.data import Splits
 from forms import FORMS, Form
-from modern import Search, Settings, chosen_forms, groups_of
+from modern import Search, Settings, adjusted, chosen_forms, groups_of
 from modern_table import over_partners
 from modern_table import table as table_of
 from partners import PARTNERS
@@ -36,6 +36,7 @@ def test_every_form_runs(partner: str, tmp_path: Path) -> None:
         assert line["lost"] == ""
         assert 0 <= line["accuracy"] <= 1
         assert len(line["recall"]) == 3
+        assert all(0 <= value <= 1 for value in line["adjusted"].values())
         assert {"many", "few"} <= line.keys()
 
 
@@ -69,7 +70,36 @@ def test_a_table_on_test_images_shares_no_training_with_the_search(tmp_path: Pat
     assert len(judged) == 30  # all of the test set, none of what was removed
     assert len(train) == 30 + 15 + 7 > len(search(tmp_path).data(0)[0])
     assert (removed["judge"], tested["judge"]) == ("removed", "test")
+    assert "adjusted" in removed
+    assert "adjusted" not in tested
     assert len(list(tmp_path.glob("*.safetensors"))) == 6
+
+
+def test_what_is_adjusted_afterwards_moves_to_the_rare_class() -> None:
+    p = torch.tensor([[0.9, 0.1], [0.7, 0.3], [0.8, 0.2]])
+    found = adjusted(p, torch.tensor([0, 1, 1]), torch.tensor([90, 10]))
+    assert found[-0.5] == 0.5
+    assert found[1.0] == 1.0  # odds of 9 to 1 stay with the large class, 4 to 1 do not
+    assert found[2.0] == 0.5
+
+
+def test_a_table_adjusts_all_seeds_by_one_tau() -> None:
+    found = [{0.5: 0.7, 1.0: 0.6}, {0.5: 0.5, 1.0: 0.65}]
+    common = {
+        "form": "ce",
+        "many": 0.5,
+        "medium": 0.5,
+        "few": 0.5,
+        "f1_as_trained": 0.5,
+        "lost": "",
+    }
+    lines = [
+        {**common, "seed": seed, "accuracy": 0.5, "adjusted": {str(t): a for t, a in one.items()}}
+        for seed, one in enumerate(found)
+    ]
+    assert "| 62.50 ± 3.54 (1.0) |" in list(table_of(lines))[-1]
+    older = [{k: v for k, v in line.items() if k != "adjusted"} for line in lines]
+    assert "| – |" in list(table_of(older))[-1]
 
 
 def _told(line: dict[str, object]) -> str:
