@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deep_oversampling import InputError
 from deep_oversampling.metrics import AS_TRAINED
 from deep_oversampling.paper import cells, facts, page
 from deep_oversampling.paper.cells import CellMaker, beyond_noise, number
@@ -257,9 +258,26 @@ def test_what_is_left_out_or_not_run_is_told(says) -> None:
     assert "- `svhn-none`: not run yet." in text
 
 
-def test_remarks_of_people_are_shown(says, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "**TL-RS-CSL, LMLE**: The printed numbers are those that Huang" in render(stored({}))
-    assert set(page.read_remarks()) <= {*TABLES, "figures"}
+def test_remarks_stand_on_the_page_of_the_trials_they_lie_beside(tmp_path: Path, says) -> None:
+    remark = '"SVHN" = "Its digits are cut out of larger pictures."'
+    for name, text in (("theirs", f"[balanced]\n{remark}\n"), ("ours", "")):
+        (tmp_path / name).mkdir()
+        if text:
+            (tmp_path / name / "remarks.toml").write_text(text)
+        page.write_page(tmp_path / name, tmp_path / name / "results.md")
+    shown = "- **SVHN**: Its digits are cut out of larger pictures.\n"
+    text = (tmp_path / "theirs" / "results.md").read_text()
+    assert shown in text.partition("## Table 8")[2].partition("##")[0]
+    assert shown not in (tmp_path / "ours" / "results.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "text", ["[balanced", "[balance]", 'balanced = "why"', "[balanced]\na = 1"]
+)
+def test_remarks_that_are_none_are_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "remarks.toml").write_text(text)
+    with pytest.raises(InputError, match=r"remarks\.toml must be TOML with a section for each"):
+        page.write_page(tmp_path, tmp_path / "results.md")
 
 
 def test_a_quick_look_marks_nothing(says) -> None:

@@ -22,10 +22,10 @@ from .markdown import plain
 from .performance import balanced, baseline, over_k, reduction
 from .store import Stored, figures_folder, read_stored
 
-__all__ = ["read_remarks", "render", "write_page"]
+__all__ = ["render", "write_page"]
 
 _QUICK = (
-    "> **A quick look, not a result.** Few trials, small parts of the sets and few rounds: these "
+    "> **A quick look, not a result.** Few trials, small parts of the sets and other rounds: these "
     "numbers show that everything runs, and are **not comparable** with the printed ones."
 )
 _COMMAND = "dos reproduce --render"
@@ -76,7 +76,7 @@ def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
     captions = [
         (table.name, i, text) for table in TABLES.values() for i, text in enumerate(table.captions)
     ]
-    remarks = read_remarks()
+    always = tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
     for part, (name, i, caption) in zip(_PARTS, captions, strict=True):
         cells = CellMaker(part.printed, () if stored.quick else part.measures)
         lines = part.make(stored, cells)
@@ -84,22 +84,16 @@ def render(stored: Stored, folder: str = ".", drawn: Sequence[str] = ()) -> str:
         last = i == len(TABLES[name].captions) - 1
         sections += [f"## {caption}", ""]
         sections += [*([_ABOUT[part.about], ""] if part.about else []), *lines]
-        sections += _notes(
-            cells, remarks.get(name, {}) if last else {}, _trouble(stored, name) if last else []
-        )
+        remarks = always.get(name, {}) | stored.remarks.get(name, {}) if last else {}
+        sections += _notes(cells, remarks, _trouble(stored, name) if last else [])
     top = ["# Results: the paper's tables, and ours", ""]
     top += [_QUICK, ""] if stored.quick else []
     top += [_legend(), "", "## Contents", ""]
     top += [f"- [{caption}](#{_anchor(caption)})" for _, _, caption in captions]
     top += ["- [Figures](#figures)"] if drawn else []
-    sections += _figures(drawn, folder, remarks.get("figures", {}))
+    sections += _figures(drawn, folder, stored.remarks.get("figures", {}))
     top += ["", *headline(stored, makers), *_made_by(stored, folder)]
     return "\n".join([*top, *sections]).rstrip() + "\n"
-
-
-def read_remarks() -> dict[str, dict[str, str]]:
-    """What people wrote about the numbers: table -> where -> why."""
-    return tomllib.loads(files(__package__).joinpath("remarks.toml").read_text("utf-8"))
 
 
 def _anchor(heading: str) -> str:

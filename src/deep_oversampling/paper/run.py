@@ -171,8 +171,7 @@ class Laboratory:
         return {"quick": self.quick, "data_dir": self.data_dir, "cache": self.cache}
 
     def _rounds(self, name: str) -> int:
-        rounds = SETS[name].rounds
-        return min(rounds, QUICK.rounds) if self.quick else rounds
+        return QUICK.rounds(name) if self.quick else SETS[name].rounds
 
     def _setting(self, experiment: Experiment, name: str, print_: str) -> Setting:
         of = SETS[experiment.data]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = [
     "figures_folder",
     "read_datasets",
     "read_stored",
+    "remarks_file",
     "trials_file",
     "write_json",
 ]
@@ -42,6 +44,11 @@ def datasets_file(out: Path) -> Path:
     return out / "datasets.json"
 
 
+def remarks_file(out: Path) -> Path:
+    """What people wrote about the numbers of these trials; by hand, and of no others."""
+    return out / "remarks.toml"
+
+
 @dataclass(frozen=True, eq=False)
 class Stored:
     """All that a page is made of."""
@@ -50,6 +57,7 @@ class Stored:
     headers: dict[str, list[dict[str, Any]]]
     datasets: dict[str, dict[str, Any]]
     looks: dict[str, dict[str, Any]] = field(default_factory=dict)  # into single trainings
+    remarks: dict[str, dict[str, str]] = field(default_factory=dict)  # table -> where -> why
 
     def of(self, experiment: Experiment, method: str) -> list[Trial]:
         """Of one method, in the order of their seeds; none where it was left out."""
@@ -72,6 +80,7 @@ def read_stored(out: Path) -> Stored:
         {name: _headers(path) for name, path in paths.items()},
         read_datasets(out),
         {path.stem: _json(path, _is_look) for path in sorted(figures_folder(out).glob("*.json"))},
+        _remarks(remarks_file(out)),
     )
 
 
@@ -108,6 +117,22 @@ def _json(path: Path, holds: Holds) -> dict[str, Any]:
     return content
 
 
+def _remarks(path: Path) -> dict[str, dict[str, str]]:
+    """None where nobody has written any."""
+    if not path.exists():
+        return {}
+    try:
+        content: dict[str, dict[str, str]] = tomllib.loads(read_plain(path, MOST_WORDS).decode())
+        if not _are_remarks(content):
+            raise ValueError("a section of another name, or a remark that is no text")
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} must be TOML with a section for each table that has remarks "
+            f'({", ".join(_REMARKED)}) and lines like "where" = "why" in it, found: {error}'
+        ) from None
+    return content
+
+
 def _headers(path: Path) -> list[dict[str, Any]]:
     found = read_headers(path)
     if not all(map(_is_header, found)):
@@ -132,6 +157,13 @@ _is_set = table(
     shape=list_of(is_whole),
     rates=table_of(_are_rates),
 )
+
+
+_REMARKED = (*TABLES, "figures")
+
+
+def _are_remarks(value: Any) -> bool:
+    return table_of(table_of(is_text))(value) and value.keys() <= set(_REMARKED)
 
 
 def _are_sets(value: Any) -> bool:
