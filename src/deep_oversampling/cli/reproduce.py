@@ -102,12 +102,13 @@ def reproduce(
                 told = f"what is finished is in {out}; the same command goes on there"
                 print(f"dos: stopped; {told}", file=sys.stderr)
                 raise typer.Exit(signals.exit_code) from None
-    _write(out, page, failed, figures=True)
+    _write(out, page, failed, last=True, tell_broken=render)
     if "page" not in failed:
         print(f"page: {page}")
     if failed:
         print("not made:", file=sys.stderr)
-        for what, reason in failed.items():
+        for reason in dict.fromkeys(failed.values()):  # a set that is missing is named once
+            what = "; ".join(one for one, why in failed.items() if why == reason)
             print(f"  {what}: {reason}", file=sys.stderr)
         raise typer.Exit(1)
 
@@ -143,16 +144,24 @@ def _make(laboratory: Laboratory, name: str, failed: dict[str, str]) -> None:
             failed[f"{name}, {what}"] = str(error)
 
 
-def _write(out: Path, page: Path, failed: dict[str, str], *, figures: bool = False) -> None:
-    """The page; figures, which take their time, only where asked for."""
+def _write(
+    out: Path, page: Path, failed: dict[str, str], *, last: bool = False, tell_broken: bool = False
+) -> None:
+    """The page; figures, which take their time, only the last time.
+
+    Broken lines are told where nothing is run: else they have been, with what is run again.
+    """
     from ..errors import InputError
     from ..paper.figures import NoMatplotlib, draw_figures
     from ..paper.page import write_page
     from ..paper.store import read_stored
 
     try:
-        if figures:
-            draw_figures(read_stored(out), out)
+        if last:
+            stored = read_stored(out)
+            for note in stored.broken if tell_broken else ():
+                print(f"dos: {note}", file=sys.stderr)
+            draw_figures(stored, out)
     except NoMatplotlib as error:
         print(f"dos: {error}", file=sys.stderr)
     except InputError:  # the page fails by it, too, and says so

@@ -26,7 +26,6 @@ from ..rivals.trials import (
     append_trial,
     check_writable,
     read_headers,
-    read_trials,
 )
 from ..samples import Samples
 from ..seeding import streams
@@ -38,6 +37,7 @@ from .store import (
     datasets_file,
     figures_folder,
     read_datasets,
+    read_noting,
     read_stored,
     trials_file,
     write_json,
@@ -91,14 +91,8 @@ class Laboratory:
         """What is to be done; refused where the file holds trials of another setting."""
         splits, print_ = self._set(experiment.data, experiment.copies)
         setting = self._setting(experiment, splits.name, print_)
-        path, notes = trials_file(self.out, experiment.name), []
-        stored = read_trials(
-            path,
-            setting,
-            on_broken=lambda number: notes.append(
-                f"{path}, line {number} is broken and set aside; the others are kept"
-            ),
-        )
+        path, notes = trials_file(self.out, experiment.name), list[str]()
+        stored = read_noting(path, notes, setting)
         methods = [METHODS[name] for name in experiment.methods]
         missing = missing_trials(stored, methods, self.seeds)
         return Job(experiment, splits, setting, path, stored, missing, notes)

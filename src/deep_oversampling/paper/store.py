@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import InputError
 from ..reading import MOST_WORDS, parse_json, read_plain
 from ..rivals import METHODS
-from ..rivals.trials import Trial, read_headers, read_trials
+from ..rivals.trials import Setting, Trial, read_headers, read_trials
 from ..schema import Holds, is_number, is_text, is_whole, list_of, table, table_of
 from ..writing import write_whole
 from .experiments import LOOKED_AT, TABLES, Experiment
@@ -25,6 +25,7 @@ __all__ = [
     "datasets_file",
     "figures_folder",
     "read_datasets",
+    "read_noting",
     "read_stored",
     "remarks_file",
     "trials_file",
@@ -58,6 +59,7 @@ class Stored:
     datasets: dict[str, dict[str, Any]]
     looks: dict[str, dict[str, Any]] = field(default_factory=dict)  # into single trainings
     remarks: dict[str, dict[str, str]] = field(default_factory=dict)  # table -> where -> why
+    broken: list[str] = field(default_factory=list)  # about lines that could not be read
 
     def of(self, experiment: Experiment, method: str) -> list[Trial]:
         """Of one method, in the order of their seeds; none where it was left out."""
@@ -75,12 +77,22 @@ def read_stored(out: Path) -> Stored:
     """What is there; an experiment that was not run has no trials."""
     names = {one.name for table in TABLES.values() for one in table.experiments}
     paths = {name: trials_file(out, name) for name in sorted(names)}
+    broken: list[str] = []
     return Stored(
-        {name: read_trials(path) for name, path in paths.items()},
+        {name: read_noting(path, broken) for name, path in paths.items()},
         {name: _headers(path) for name, path in paths.items()},
         read_datasets(out),
         {path.stem: _json(path, _is_look) for path in sorted(figures_folder(out).glob("*.json"))},
         _remarks(remarks_file(out)),
+        broken,
+    )
+
+
+def read_noting(path: Path, notes: list[str], setting: Setting | None = None) -> list[Trial]:
+    """Trials of a file, all or those of a setting; a line that is broken is noted."""
+    told = "is broken and set aside; the others are kept"
+    return read_trials(
+        path, setting, on_broken=lambda number: notes.append(f"{path}, line {number} {told}")
     )
 
 
