@@ -19,6 +19,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from deep_oversampling import InputError, Network, Plan, Samples
 from deep_oversampling.embeddings import embed_classes
 from deep_oversampling.losses import entropy
+from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.oversampling import oversample
 from deep_oversampling.rivals import effective_number, logit_adjusted, weighted
 from deep_oversampling.rivals.method import with_loss
@@ -26,10 +27,11 @@ from deep_oversampling.rivals.retraining import head_stages
 from deep_oversampling.rivals.tables import Redrawn, class_balanced
 from deep_oversampling.stages import Stage
 from partners import PARTNERS, Partner, Task
+from pasting import Pasted, PastedClusters
 from remembering import RecallTable, Remembering, recalling
 from varying import varied
 
-Begin = Literal["half", "late", "end"]
+Begin = Literal["start", "half", "late", "end"]
 Stages = Callable[[Network, Task, Partner], Iterator[Stage]]
 
 
@@ -147,10 +149,51 @@ def recalled(
         yield Stage("multi", table, partial(objective, pull=strength * pull, in_g=strength * in_g))
 
 
+def pasted(
+    network: Network,
+    task: Task,
+    partner: Partner,
+    *,
+    often: float = 0.5,
+    levelled: bool = True,  # False: r = 1
+    k: int = 0,  # pieces are of one of so many nearest neighbours; 0: of any image of the class
+    pull: float = 0.0,  # towards the embeddings of both images, by their shares of the area
+    limit: float = 0.3,
+    in_g: float = 0.0,
+    tau: float = 0.0,  # as above
+) -> Iterator[Stage]:
+    """Over-sampling with images that have a piece of another of their class."""
+    samples, counts = task.samples, task.counts
+    loss = (partner.point_loss if levelled else partner.make_loss)(counts)
+    loss = logit_adjusted(counts, tau) if tau else loss
+    everyone = torch.ones(samples.n, dtype=torch.bool)
+    for t in range(task.rounds):
+        row = torch.arange(len(samples))
+        if levelled:
+            row = class_balanced(samples.y, len(samples), task.rng("balanced", t))
+        v, near = None, None
+        if k or pull or in_g:
+            draws = task.rng("views", t)
+            v = embed_classes(network, samples, everyone, augment=task.augment, generator=draws)
+            plan = Plan(torch.full_like(counts.cpu(), k), torch.ones_like(counts.cpu()))
+            plan = plan.fitted_to(counts)
+            near = in_class_neighbors(v.v, samples.y, plan.k) if k else None
+        table = Pasted.drawn(samples, row, task.rng("pieces", t), often=often, near=near)
+        weights = None if levelled else partner.weights(task, t)
+        if v is not None and (pull or in_g):
+            given = {"pull": pull, "limit": limit, "loss": loss, "in_g": in_g, "weights": weights}
+            yield Stage("multi", PastedClusters(table, v.v, v.variance), partial(varied, **given))
+        else:
+            objective = with_loss(loss) if weights is None else weighted(weights, loss)
+            yield Stage("single", table, objective)
+
+
 def _forms() -> Iterator[Form]:
     for partner in PARTNERS:
         yield Form(partner, partner, "end", alone)
         yield Form(f"{partner}+crt", partner, "end", retrained)
+        for begins in ("start", "half", "late"):
+            yield Form(f"{partner}+pasted-{begins}", partner, begins, pasted)
         for begins in ("half", "late"):
             yield Form(f"{partner}+over-{begins}", partner, begins, partial(paper, k=0))
             yield Form(f"{partner}+dos-{begins}", partner, begins, paper)

@@ -14,11 +14,11 @@ import argparse
 import fnmatch
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import torch
 from torch.optim import SGD, Optimizer
@@ -27,9 +27,10 @@ from torch.optim.lr_scheduler import LambdaLR
 from deep_oversampling import Engine, Network, Samples, measure, predict
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.checkpoint import load_weights, save_weights
-from deep_oversampling.data import Splits, imbalanced, load, set_aside
+from deep_oversampling.data import Splits, hold_out, imbalanced, load, set_aside
 from deep_oversampling.errors import InputError
 from deep_oversampling.network import pick_device
+from deep_oversampling.probes import logistic_probe
 from deep_oversampling.rivals.compare import make_network
 from deep_oversampling.rivals.method import evenly
 from deep_oversampling.rivals.recipes import rate_share
@@ -37,16 +38,15 @@ from deep_oversampling.seeding import Streams, streams
 from deep_oversampling.stages import Member, Stage
 from deep_oversampling.turns import train_in_turns
 from forms import FORMS, Begin, Form
+from miniature import halved, small_residual
 from partners import PARTNERS, Task
 from pull_rule import write_header
 
 T = TypeVar("T")
 
-AUGMENT = CropAndFlip()
 AFTERWARDS = (-0.5, -0.25, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)  # τ
 
-Part = Literal["start", "half", "late", "end"]
-PARTS: tuple[Part, ...] = ("start", "half", "late", "end")  # each begins where the last one ends
+PARTS: tuple[Begin, ...] = ("start", "half", "late", "end")  # each begins where the last one ends
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,18 @@ class Settings:
     model: str = "resnet32"
     bf16: bool = False
     judge: str = "removed"  # or "test", for what has been chosen
+    miniature: bool = False  # 2,000 images of a class, of half the size, a small network
+
+    @property
+    def augment(self) -> CropAndFlip:
+        return CropAndFlip(2) if self.miniature else CropAndFlip()
 
     def rounds(self, begins: Begin) -> range:
         """The epochs that a form trains for; a second stage comes after the last."""
         half, late, whole = self.epochs // 2, self.epochs * 4 // 5, self.epochs
         second = max(1, self.epochs // 20)
         return {
+            "start": range(whole),
             "half": range(half, whole),
             "late": range(late, whole),
             "end": range(whole, whole + second),
@@ -90,7 +96,7 @@ class Search:
     def run(self, jobs: Sequence[tuple[Form, int]]) -> Iterator[dict[str, object]]:
         """A line for every form and seed."""
         self._prepare(jobs)
-        for begins in ("end", "late", "half"):  # the cheap ones first
+        for begins in reversed(PARTS):  # the cheap ones first
             chosen = [(form, seed) for form, seed in jobs if form.begins == begins]
             for some in _in_groups(chosen, self._at_once):
                 members = [self._begun(form, seed) for form, seed in some]
@@ -125,11 +131,10 @@ class Search:
                     told = f"{partner}, seed {seed}, from {part} to {ends}: {seconds:.1f} s"
                     print(told, flush=True)
 
-    def _between(self, part: Part, ends: Part) -> range:
-        start = 0 if part == "start" else self.settings.rounds(part).start
-        return range(start, self.settings.rounds(ends).start)
+    def _between(self, part: Begin, ends: Begin) -> range:
+        return range(self.settings.rounds(part).start, self.settings.rounds(ends).start)
 
-    def _partner_begun(self, partner: str, seed: int, part: Part, ends: Part) -> Member:
+    def _partner_begun(self, partner: str, seed: int, part: Begin, ends: Begin) -> Member:
         """A partner's training from ``part`` to the next one."""
         network, rng = self._network(partner, seed, part), _part(seed, part)
         stages = PARTNERS[partner].stages(self._task(seed, self._between(part, ends), rng))
@@ -146,20 +151,25 @@ class Search:
 
     def _task(self, seed: int, rounds: range, rng: Streams) -> Task:
         late = max(0, self.settings.rounds("late").start - rounds.start)
-        return Task(self.data(seed)[0], len(rounds), late, rng, AUGMENT)
+        return Task(self.data(seed)[0], len(rounds), late, rng, self.settings.augment)
 
-    def _network(self, partner: str, seed: int, part: Part) -> Network:
+    def _network(self, partner: str, seed: int, part: Begin) -> Network:
         """As the partner left it when ``part`` begins."""
-        network = make_network(self.settings.model, self.data(seed)[0], seed)
+        train = self.data(seed)[0]
+        if self.settings.miniature:
+            network = small_residual(train, seed)
+        else:
+            network = make_network(self.settings.model, train, seed)
         network = PARTNERS[partner].prepare(network)
         if part != "start":
             load_weights(network, self._path(partner, seed, part))
         return network
 
-    def _path(self, partner: str, seed: int, part: Part) -> Path:
+    def _path(self, partner: str, seed: int, part: Begin) -> Path:
         s = self.settings
         kind = f"{s.imbalance}-{s.model}-{partner}-e{s.epochs}-b{s.batch_size}"
         kind += f"-lr{s.learning_rate:g}-wd{s.weight_decay:g}{'-bf16' if s.bf16 else ''}"
+        kind += "-miniature" if s.miniature else ""
         kind += "-test" if s.judge == "test" else ""  # it is trained on all images of a subset
         return self._folder / f"{kind.replace(':', '-')}-seed{seed}-{part}.safetensors"
 
@@ -173,7 +183,7 @@ class Search:
             batch_size=s.batch_size,
             optimizer=partial(SGD, lr=s.learning_rate, momentum=0.9, weight_decay=s.weight_decay),
             schedule=schedule,
-            augment=AUGMENT,
+            augment=s.augment,
             engine=Engine(bf16=s.bf16),
         )
 
@@ -185,8 +195,12 @@ class Search:
         recall = torch.tensor(report.recall)
         groups = groups_of(counts.cpu())
         found = {name: round(float(recall[own].mean()), 5) for name, own in groups.items()}
-        chosen_here = self.settings.judge == "removed"
-        shifted = {"adjusted": adjusted(p, judged.y, counts)} if chosen_here else {}
+        worth: dict[str, object] = {}
+        if self.settings.judge == "removed":
+            worth = {
+                "adjusted": adjusted(p, judged.y, counts),
+                "probe": probed(member.network, judged),
+            }
         return {
             **vars(self.settings),
             "form": form.name,
@@ -194,7 +208,7 @@ class Search:
             "accuracy": round(float(recall.mean()), 5),
             "f1_as_trained": round(float(report.f1_as_trained.mean()), 5),
             **found,
-            **shifted,
+            **worth,
             "recall": [round(value, 4) for value in recall.tolist()],
             "seconds": round(sum(one.seconds for one in member.history.rounds), 2),
             "lost": str(member.error or ""),
@@ -211,6 +225,21 @@ def adjusted(p: torch.Tensor, y: torch.Tensor, counts: torch.Tensor) -> dict[flo
     return {tau: round(float(measure(q, y).recall.mean()), 5) for tau, q in shifted.items()}
 
 
+def probed(network: Network, judged: Samples) -> float:
+    """Mean recall of a logistic regression on f(x): what f is worth, whatever g makes of it.
+
+    It is fitted to as many images of every class, and asked for the others.
+    """
+    each = int(judged.class_counts.min()) // 2
+    place = torch.zeros_like(judged.y)  # among those of the class
+    for j in range(judged.n):
+        own = judged.y == j
+        place[own] = torch.arange(int(own.sum()), device=place.device)
+    fitted, asked = judged[place < each], judged[place >= each]
+    p = torch.from_numpy(logistic_probe(network, fitted, asked)).to(asked.y.device)
+    return round(float(measure(p, asked.y).recall.mean()), 5)
+
+
 def groups_of(counts: torch.Tensor) -> dict[str, torch.Tensor]:
     """Many, medium and few samples: thirds of the way from the rarest class to the largest.
 
@@ -223,7 +252,7 @@ def groups_of(counts: torch.Tensor) -> dict[str, torch.Tensor]:
     return {name: own for name, own in which.items() if bool(own.any())}
 
 
-def _part(seed: int, part: Part) -> Streams:
+def _part(seed: int, part: Begin) -> Streams:
     """Draws of their own for every part of a training, which counts its rounds from 0."""
     return partial(streams(seed), part)
 
@@ -251,7 +280,8 @@ def _fitting(pattern: str) -> Iterator[Form]:
 def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
     lines = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
     found = [one for one in lines if "header" not in one]
-    found = [{"judge": "removed", **one} for one in found]  # the first lines do not say it
+    before = {"judge": "removed", "miniature": False}  # the first lines do not say it
+    found = [before | one for one in found]
     same = [one for one in found if vars(settings).items() <= one.items()]
     return {(one["form"], one["seed"]) for one in same}
 
@@ -268,6 +298,7 @@ def main() -> None:
     parser.add_argument("--weight-decay", type=float, default=2e-4)
     parser.add_argument("--model", default="resnet32")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--miniature", action="store_true", help="for a CPU")
     parser.add_argument("--judge", choices=("removed", "test"), default="removed")
     parser.add_argument("--at-once", type=int, default=5, help="trainings that take turns")
     parser.add_argument("--device")
@@ -279,11 +310,15 @@ def main() -> None:
         model=options.model,
         bf16=options.bf16,
         judge=options.judge,
+        miniature=options.miniature,
     )
     forms = chosen_forms(options.forms)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     write_header(options.out, at_once=options.at_once, **vars(settings))
     splits = load("cifar10", data_dir=options.data, cache=options.out.parent)
+    if options.miniature:
+        some = hold_out(splits.train, 0.4)[1]
+        splits = replace(splits, train=halved(some), test=None)
     device = pick_device(options.device)
     search = Search(splits, settings, options.out.parent, device, options.at_once)
     there = done(options.out, settings)
@@ -292,7 +327,15 @@ def main() -> None:
         with options.out.open("a") as file:
             file.write(json.dumps(line) + "\n")
         groups = {name: line[name] for name in ("many", "medium", "few") if name in line}
-        told = (line["form"], line["seed"], line["accuracy"], groups, line["seconds"], "s")
+        told = (
+            line["form"],
+            line["seed"],
+            line["accuracy"],
+            line.get("probe"),
+            groups,
+            line["seconds"],
+            "s",
+        )
         print(*told, flush=True)
 
 

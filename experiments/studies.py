@@ -65,7 +65,7 @@ def choices() -> list[Choice]:
         found += [Choice("R9 lr", f"{lr}", method, lr=lr) for lr in (0.003, 0.01, 0.03)]
         found += [
             Choice("R9 schedule", f"cosine from {lr}", method, lr=lr, cosine=True)
-            for lr in (0.001, 0.003, 0.01, 0.02, 0.03, 0.05)
+            for lr in (0.0003, 0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1)
         ]
     found += [
         Choice("R5 schedule", f"limit {limit:g}, cosine from {lr}", lr=lr, cosine=True, limit=limit)

@@ -21,16 +21,15 @@ from pathlib import Path
 
 import torch
 from scipy.stats import ttest_rel
-from torch import nn
-from torch.nn.functional import avg_pool2d
 from torch.optim import SGD
 
-from deep_oversampling import Network, Normalize, Plan, Samples, predict, resnet32
+from deep_oversampling import Plan, Samples, predict
 from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.data import load
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import train_stages
+from miniature import halved, small_residual
 from pull_rule import write_header
 from safe import REDUCED, mean_f1, parts_of
 
@@ -56,24 +55,15 @@ RATES = {0.01: {"lr": 0.01}, 0.1: {"lr": 0.1, "weight_decay": 5e-4}}
 
 
 @cache
-def halved(folder: Path) -> Samples:
-    whole = load("cifar10", data_dir=folder).train
-    small = [avg_pool2d(part.float(), 2).round() for part in whole.x.split(5000)]
-    return whole.with_x(torch.cat(small).to(torch.uint8))
-
-
-def small_residual(train: Samples, seed: int) -> Network:
-    whole = resnet32(seed=seed)
-    layers = list(whole.embedder.children())  # a stem of 3, five blocks of each width, the rest
-    f = nn.Sequential(*layers[:3], *layers[3:18:5], *layers[18:])
-    return Network(f, whole.classifier, Normalize.of(train.x))
+def cifar(folder: Path) -> Samples:
+    return halved(load("cifar10", data_dir=folder).train)
 
 
 def trial(job: tuple[str, float, str, int], folder: Path) -> dict[str, object]:
     imbalance, rate, name, seed = job
     torch.set_num_threads(1)
     kind, rng = KINDS[name], streams(seed)
-    train, judged = parts_of(halved(folder), seed, REDUCED[imbalance], size=3000)
+    train, judged = parts_of(cifar(folder), seed, REDUCED[imbalance], size=3000)
     judged = judged[torch.arange(5000)]
     network = small_residual(train, seed)
     plan = Plan.automatic(train.class_counts) if kind.levelled else Plan.plain(train.n)

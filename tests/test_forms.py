@@ -14,11 +14,13 @@ from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.embeddings import embed_classes
 from deep_oversampling.losses import entropy
 from deep_oversampling.objectives import multi_task
+from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.oversampling import MicroClusters, oversample
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, train_members, train_stages
 from forms import FORMS, paper, recalled
 from partners import PARTNERS, Task
+from pasting import Pasted, PastedClusters
 from remembering import RecallTable, Remembering, recalling
 from test_replaying import Again
 from toy import blobs, generator, small, weights
@@ -101,6 +103,68 @@ def test_what_is_presented_is_remembered() -> None:
     others = torch.ones(len(SAMPLES), dtype=torch.bool)
     others[z.i] = False
     assert torch.equal(network.memory[others], before[others])
+
+
+# images with a piece of another
+
+
+def numbered(counts: tuple[int, ...] = (6, 4, 1)) -> Samples:
+    """Every image is of one grey, its number."""
+    y = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    x = torch.arange(len(y)).view(-1, 1, 1, 1).expand(-1, 2, 8, 6)
+    return Samples(x.to(torch.uint8).contiguous(), y)
+
+
+def pasted_images(often: float = 1.0, **options: object) -> Pasted:
+    images = numbered()
+    rows = torch.arange(len(images)).repeat(20)
+    return Pasted.drawn(images, rows, generator(), often=often, **options)
+
+
+def test_a_piece_is_of_another_image_of_the_class() -> None:
+    table = pasted_images()
+    batch = table[torch.arange(len(table))]
+    assert torch.equal(batch.y, table.samples.y[table.row])
+    seen = 0
+    for x, i, j, (top, bottom, left, right) in zip(
+        batch.x, table.row, table.other, table.piece.tolist(), strict=True
+    ):
+        assert table.samples.y[i] == table.samples.y[j]
+        assert (i == j) == (i == len(table.samples) - 1)  # a class of one has no other
+        expected = table.samples.x[i].clone()
+        expected[:, top:bottom, left:right] = j
+        assert torch.equal(x, expected)
+        seen += (x != i).any() and (x == i).any()
+    assert seen > len(table) / 2
+
+
+def test_some_images_stay_as_they_are() -> None:
+    rows = torch.arange(len(numbered()) * 20)
+    assert torch.equal(pasted_images(0.0)[rows].x, numbered().x.repeat(20, 1, 1, 1))
+    changed = [
+        (table[rows].x != table.samples.x[table.row]).flatten(1).any(1).float().mean()
+        for table in (pasted_images(0.5), pasted_images())
+    ]
+    assert 0.3 < changed[0] < 0.7 < changed[1]
+
+
+def test_pieces_may_be_those_of_neighbours() -> None:
+    images = numbered()
+    v = torch.arange(len(images)).float().square().unsqueeze(1)
+    hoods = in_class_neighbors(v, images.y, torch.tensor([2, 2, 0]))
+    table = pasted_images(near=hoods)
+    allowed = [set(own[mask].tolist()) for own, mask in zip(hoods.index, hoods.mask, strict=True)]
+    for i, j in zip(table.row.tolist(), table.other.tolist(), strict=True):
+        assert j in allowed[i] - {i} or len(allowed[i]) == 1
+
+
+def test_targets_are_made_of_the_same_parts_as_images() -> None:
+    """Where an embedding is the mean grey of an image, it lies at the target already."""
+    table = pasted_images()
+    v = table.samples.x.float().mean((1, 2, 3)).unsqueeze(1)
+    z = PastedClusters(table, v, torch.tensor(2.0))[torch.arange(len(table))]
+    close(2 * z.w.sum(1), torch.ones(len(z)))
+    close((2 * z.w.unsqueeze(-1) * z.v).sum(1), z.x.float().mean((1, 2, 3)).unsqueeze(1))
 
 
 # forms
@@ -194,7 +258,9 @@ def test_targets_may_be_those_of_a_mean_of_f_over_rounds() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
 @pytest.mark.usefixtures("deterministic")
-@pytest.mark.parametrize("name", ["ce+live-half", "la+dos-late", "ldam+live-late", "ce+over-half"])
+@pytest.mark.parametrize(
+    "name", ["ce+live-half", "la+dos-late", "ldam+live-late", "ce+over-half", "la+pasted-late"]
+)
 def test_forms_are_recorded_on_a_gpu(name: str, caplog: pytest.LogCaptureFixture) -> None:
     # neighbours for all: else a recording leaves room for more of them, and rounds otherwise
     counts = (40, 40, 40) if "dos" in name else (60, 40, 20)

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 import modern
 from contests import pictures
-from deep_oversampling import InputError
+from deep_oversampling import InputError, Network
 from deep_oversampling.data import Splits
 from forms import FORMS, Form
-from modern import Search, Settings, adjusted, chosen_forms, groups_of
+from modern import Search, Settings, adjusted, chosen_forms, groups_of, probed
 from modern_table import over_partners
 from modern_table import table as table_of
 from partners import PARTNERS
+from toy import blobs
 
 # of ten epochs the last two are late: forms with a memory fill it in one and use it in the other
 TINY = Settings("exp:4", epochs=10, batch_size=16, model="C4-F6", learning_rate=0.02)
@@ -36,7 +38,7 @@ def test_every_form_runs(partner: str, tmp_path: Path) -> None:
         assert line["lost"] == ""
         assert 0 <= line["accuracy"] <= 1
         assert len(line["recall"]) == 3
-        assert all(0 <= value <= 1 for value in line["adjusted"].values())
+        assert all(0 <= value <= 1 for value in (line["probe"], *line["adjusted"].values()))
         assert {"many", "few"} <= line.keys()
 
 
@@ -70,8 +72,8 @@ def test_a_table_on_test_images_shares_no_training_with_the_search(tmp_path: Pat
     assert len(judged) == 30  # all of the test set, none of what was removed
     assert len(train) == 30 + 15 + 7 > len(search(tmp_path).data(0)[0])
     assert (removed["judge"], tested["judge"]) == ("removed", "test")
-    assert "adjusted" in removed
-    assert "adjusted" not in tested
+    assert {"adjusted", "probe"} <= removed.keys()
+    assert not {"adjusted", "probe"} & tested.keys()
     assert len(list(tmp_path.glob("*.safetensors"))) == 6
 
 
@@ -81,6 +83,29 @@ def test_what_is_adjusted_afterwards_moves_to_the_rare_class() -> None:
     assert found[-0.5] == 0.5
     assert found[1.0] == 1.0  # odds of 9 to 1 stay with the large class, 4 to 1 do not
     assert found[2.0] == 0.5
+
+
+def test_a_probe_is_worth_what_f_is() -> None:
+    judged = blobs((30, 20, 12))
+    d = judged.x.shape[1]
+    knows, knows_nothing = (Network(f, nn.Linear(d, 3)) for f in (nn.Identity(), _Zero()))
+    assert probed(knows, judged) > 0.9 > 0.4 > probed(knows_nothing, judged)
+
+
+class _Zero(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 0 * x
+
+
+def test_a_miniature_is_another_setting(tmp_path: Path) -> None:
+    splits = Splits("pictures", pictures((30, 30, 30)), test=None)
+    settings = replace(TINY, miniature=True, epochs=5)
+    small = Search(splits, settings, tmp_path, torch.device("cpu"), at_once=3)
+    (line,) = small.run([(FORMS["la+pasted-late"], 0)])
+    assert line["miniature"]
+    assert line["lost"] == ""
+    (path, *_) = tmp_path.glob("*.safetensors")
+    assert "miniature" in path.name
 
 
 def test_a_table_adjusts_all_seeds_by_one_tau() -> None:
