@@ -42,7 +42,8 @@ def main() -> None:
             continue
         column = ", ".join(str(line.get(name)) for name in options.column) or options.measure
         columns = columns if column in columns else [*columns, column]
-        values = [line[group][options.measure] for group in ("minority", "majority")]
+        groups = [group for group in ("minority", "majority") if group in line]  # or all alike
+        values = [line[group][options.measure] for group in groups]
         cells[tuple(str(line.get(name, "")) for name in options.rows)][column].append(values)
     print(" | ".join(["", *options.rows, *columns, ""]).strip())
     print("|" + "---|" * (len(options.rows) + len(columns)))
@@ -50,7 +51,8 @@ def main() -> None:
         texts = []
         for column in columns:
             values = np.array(found.get(column) or [[np.nan, np.nan]])
-            mean, sd = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else (0, 0)
+            mean = values.mean(0)
+            sd = values.std(0, ddof=1) if len(values) > 1 else np.zeros_like(mean)
             pairs = zip(mean, sd, strict=True)
             shown = [f"{m:.3f}" + ("" if options.means else f" ± {s:.3f}") for m, s in pairs]
             texts.append(" / ".join(shown).replace("0.", ".") if column in found else "–")
