@@ -44,6 +44,7 @@ from pull_rule import write_header
 
 T = TypeVar("T")
 
+BEFORE = {"judge": "removed", "miniature": False}  # what the first lines of the search do not say
 AFTERWARDS = (-0.5, -0.25, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)  # τ
 
 PARTS: tuple[Begin, ...] = ("start", "half", "late", "end")  # each begins where the last one ends
@@ -280,8 +281,7 @@ def _fitting(pattern: str) -> Iterator[Form]:
 def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
     lines = [json.loads(text) for text in out.read_text().splitlines()] if out.exists() else []
     found = [one for one in lines if "header" not in one]
-    before = {"judge": "removed", "miniature": False}  # the first lines do not say it
-    found = [before | one for one in found]
+    found = [BEFORE | one for one in found]
     same = [one for one in found if vars(settings).items() <= one.items()]
     return {(one["form"], one["seed"]) for one in same}
 

@@ -3,8 +3,9 @@
     python experiments/modern_table.py OUT.jsonl … [--measure few] [--seeds 5 10]
 
 A form is paired seed by seed with its partner, and a form of DOS with over-sampling alone; p is
-that of a paired t-test, two-sided. Best first. `adjusted` is the accuracy with logits that are
-adjusted afterwards, by the τ in brackets, which is the best for all seeds together.
+that of a paired t-test, two-sided. Best first. `probe` is what a logistic regression on f(x)
+reaches, `adjusted` the accuracy with logits that are adjusted afterwards, by the τ in brackets,
+which is the best for all seeds together.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 from statistics import fmean
 
 from deep_oversampling.rivals.summary import cell, compared
+from modern import BEFORE
 
 SETTING = (
     "imbalance",
@@ -26,8 +28,9 @@ SETTING = (
     "model",
     "bf16",
     "judge",
+    "miniature",
 )
-GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained", "adjusted")
+GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained", "probe", "adjusted")
 WITHOUT_NEIGHBOURS = ("tau=", "levelled=")  # options that mean something there as well
 
 Line = dict[str, object]
@@ -71,14 +74,14 @@ def table(lines: Sequence[Line], measure: str = "accuracy") -> Iterator[str]:
 
 
 def over_sampling(form: str) -> str:
-    """The name of a form of DOS without neighbours; nothing, where it is none.
+    """The name of a form without neighbours or pieces of them; nothing, where it is none.
 
     >>> over_sampling("la+dos-half[k=10,tau=0.5]"), over_sampling("la+crt")
     ('la+over-half[tau=0.5]', '')
     """
     name, _, options = form.rstrip("]").partition("[")
     partner, _, kind = name.partition("+")
-    if not kind.startswith(("dos-", "live-")):
+    if not kind.startswith(("dos-", "live-", "pasted-")):
         return ""
     kept = [one for one in options.split(",") if one.startswith(WITHOUT_NEIGHBOURS)]
     return f"{partner}+over-{kind.partition('-')[2]}" + (f"[{','.join(kept)}]" if kept else "")
@@ -130,7 +133,7 @@ def main() -> None:
     for path in options.file:
         for line in map(json.loads, path.read_text().splitlines()):
             if "header" not in line and line["seed"] in range(*options.seeds):
-                line = {"judge": "removed", **line}  # the first lines do not say it
+                line = BEFORE | line
                 told = ", ".join(f"{name} {line[name]}" for name in SETTING)
                 settings[told].append(line)
     for told, lines in settings.items():
