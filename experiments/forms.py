@@ -1,8 +1,8 @@
 """Forms of DOS for a modern network (`modern.py`), each added to a partner (`partners.py`).
 
-A form is a generator of stages, as Algorithm 1 is. It begins with a network that its partner has
-trained for half of the epochs, up to the first fall of the learning rate, or to the end; forms of
-one partner share that training.
+A form is a generator of stages, as Algorithm 1 is. It begins with a new network, or with one that
+its partner has trained for half of the epochs, up to the first fall of the learning rate, or to the
+end; forms of one partner share that training.
 """
 
 from __future__ import annotations
@@ -159,32 +159,30 @@ def pasted(
     k: int = 0,  # pieces are of one of so many nearest neighbours; 0: of any image of the class
     pull: float = 0.0,  # towards the embeddings of both images, by their shares of the area
     limit: float = 0.3,
-    in_g: float = 0.0,
     tau: float = 0.0,  # as above
 ) -> Iterator[Stage]:
     """Over-sampling with images that have a piece of another of their class."""
-    samples, counts = task.samples, task.counts
+    samples, counts = task.samples, task.counts.cpu()
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
     loss = logit_adjusted(counts, tau) if tau else loss
-    everyone = torch.ones(samples.n, dtype=torch.bool)
+    ks, everyone = torch.minimum(torch.tensor(k), counts - 1), counts > 0
     for t in range(task.rounds):
         row = torch.arange(len(samples))
         if levelled:
             row = class_balanced(samples.y, len(samples), task.rng("balanced", t))
-        v, near = None, None
-        if k or pull or in_g:
-            draws = task.rng("views", t)
-            v = embed_classes(network, samples, everyone, augment=task.augment, generator=draws)
-            plan = Plan(torch.full_like(counts.cpu(), k), torch.ones_like(counts.cpu()))
-            plan = plan.fitted_to(counts)
-            near = in_class_neighbors(v.v, samples.y, plan.k) if k else None
-        table = Pasted.drawn(samples, row, task.rng("pieces", t), often=often, near=near)
         weights = None if levelled else partner.weights(task, t)
-        if v is not None and (pull or in_g):
-            given = {"pull": pull, "limit": limit, "loss": loss, "in_g": in_g, "weights": weights}
+        objective = with_loss(loss) if weights is None else weighted(weights, loss)
+        draw = partial(Pasted.drawn, samples, row, task.rng("pieces", t), often=often)
+        if not (k or pull):
+            yield Stage("single", draw(), objective)
+            continue
+        views = task.rng("views", t)
+        v = embed_classes(network, samples, everyone, augment=task.augment, generator=views)
+        table = draw(near=in_class_neighbors(v.v, samples.y, ks) if k else None)
+        if pull:
+            given = {"pull": pull, "limit": limit, "loss": loss, "in_g": 0.0, "weights": weights}
             yield Stage("multi", PastedClusters(table, v.v, v.variance), partial(varied, **given))
         else:
-            objective = with_loss(loss) if weights is None else weighted(weights, loss)
             yield Stage("single", table, objective)
 
 

@@ -303,6 +303,8 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=5, help="trainings that take turns")
     parser.add_argument("--device")
     options = parser.parse_args()
+    if options.miniature and options.judge == "test":
+        parser.error("the miniature has no test images; leave out one of --miniature and --judge")
     settings = Settings(
         options.imbalance,
         options.epochs,
@@ -327,15 +329,7 @@ def main() -> None:
         with options.out.open("a") as file:
             file.write(json.dumps(line) + "\n")
         groups = {name: line[name] for name in ("many", "medium", "few") if name in line}
-        told = (
-            line["form"],
-            line["seed"],
-            line["accuracy"],
-            line.get("probe"),
-            groups,
-            line["seconds"],
-            "s",
-        )
+        told = (line["form"], line["seed"], line["accuracy"], groups, line["seconds"], "s")
         print(*told, flush=True)
 
 

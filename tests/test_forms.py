@@ -18,7 +18,7 @@ from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.oversampling import MicroClusters, oversample
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, train_members, train_stages
-from forms import FORMS, paper, recalled
+from forms import FORMS, paper, pasted, recalled
 from partners import PARTNERS, Task
 from pasting import Pasted, PastedClusters
 from remembering import RecallTable, Remembering, recalling
@@ -254,6 +254,19 @@ def test_targets_may_be_those_of_a_mean_of_f_over_rounds() -> None:
             mean.lerp_(p, 0.25)
     table = next(stages).table
     close(table.v, embed(expected, images.x)[table.kept])
+
+
+@pytest.mark.parametrize("options", [{}, {"k": 2}, {"pull": 1.0}, {"levelled": False}])
+def test_images_with_pieces_are_trained_on(options: dict[str, object]) -> None:
+    images, network = pictures((12, 8, 4)), small_lenet()
+    member = Member(network, pasted(network, task(images), PARTNERS["ce"], **options), streams(0))
+    before = weights(network)
+    train_members([member], batch_size=8)
+    assert not torch.equal(weights(network), before)
+    assert [r.embedding_loss > 0 for r in member.history.rounds] == ["pull" in options] * 3
+    table = next(pasted(network, task(images), PARTNERS["ce"], **options)).table
+    rows = (table.table if isinstance(table, PastedClusters) else table).row
+    assert (images.y[rows].bincount().tolist() == [12, 8, 4]) == ("levelled" in options)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
