@@ -87,10 +87,10 @@ def over_sampling(form: str) -> str:
     return f"{partner}+over-{kind.partition('-')[2]}" + (f"[{','.join(kept)}]" if kept else "")
 
 
-def over_partners(lines: Sequence[Line], measure: str) -> str:
-    """What DOS adds to over-sampling, whatever it is added to: seed by seed, the partners' mean."""
+def over_partners(lines: Sequence[Line], measure: str, kind: str = "dos-half") -> str:
+    """What a form adds to over-sampling, whatever it is added to: by seed, the partners' mean."""
     found = by_form(lines)
-    forms = [form for form in found if form.endswith("+dos-half") and over_sampling(form) in found]
+    forms = [one for one in found if one.endswith(f"+{kind}") and over_sampling(one) in found]
     if not forms:
         return ""
     with_it, without = ([found[of(form)] for form in forms] for of in (str, over_sampling))
@@ -138,7 +138,8 @@ def main() -> None:
                 settings[told].append(line)
     for told, lines in settings.items():
         print(f"{told}:\n", *table(lines, options.measure), "", sep="\n")
-        print(over_partners(lines, options.measure))
+        for kind in ("dos-half", "pasted-half"):
+            print(over_partners(lines, options.measure, kind))
 
 
 if __name__ == "__main__":

@@ -207,6 +207,9 @@ def test_dos_is_paired_with_over_sampling_whatever_it_is_added_to() -> None:
     told = over_partners(lines, "few")
     assert told == "ce+dos-half, la+dos-half − over-sampling: +2.00, 2 seeds, p = nan"
     assert over_partners(lines[:2], "few") == ""
+    pieces = [{**one, "form": one["form"].replace("dos-", "pasted-")} for one in lines]
+    assert over_partners(pieces, "few", "pasted-half") == told.replace("dos-", "pasted-")
+    assert over_partners(lines, "few", "pasted-half") == ""
 
 
 def test_names_say_the_partner() -> None:
