@@ -14,17 +14,18 @@ from functools import partial
 from typing import Literal
 
 import torch
+from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from deep_oversampling import InputError, Network, Plan, Samples
 from deep_oversampling.embeddings import embed_classes
-from deep_oversampling.losses import entropy
+from deep_oversampling.losses import Loss, entropy
 from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.oversampling import oversample
-from deep_oversampling.rivals import effective_number, logit_adjusted, weighted
+from deep_oversampling.rivals import effective_number, weighted
 from deep_oversampling.rivals.method import with_loss
 from deep_oversampling.rivals.retraining import head_stages
-from deep_oversampling.rivals.tables import Redrawn, class_balanced
+from deep_oversampling.rivals.tables import Grouped, Redrawn, class_balanced
 from deep_oversampling.stages import Stage
 from partners import PARTNERS, Partner, Task
 from pasting import Pasted, PastedClusters
@@ -91,6 +92,16 @@ def retrained(network: Network, task: Task, partner: Partner) -> Iterator[Stage]
 # DOS
 
 
+def shifted(loss: Loss, counts: Tensor, tau: float) -> Loss:  # (n,)
+    """A loss of logits plus τ log π, as logit adjustment is of ℋ."""
+    offset = tau * (counts.double() / counts.sum()).log()
+    return partial(_shifted, loss=loss, offset=offset)
+
+
+def _shifted(logits: Tensor, labels: Tensor, *, loss: Loss, offset: Tensor) -> Tensor:
+    return loss(logits + offset.to(logits), labels)
+
+
 def paper(
     network: Network,
     task: Task,
@@ -106,15 +117,17 @@ def paper(
     evened: bool = False,  # a row with neighbours weighs as much as one without
     tau: float = 0.0,  # of logit adjustment, although classes are levelled: a margin
     average: float = 0.0,  # v is that of a mean of f over rounds, of which this much stays
+    q: float = 0.0,  # classes are presented by their shares to the power of q
 ) -> Iterator[Stage]:
     """The multi-task rounds of Algorithm 1."""
     samples, counts = task.samples, task.counts.cpu()
     plan = Plan.automatic(counts, k)
     ks = torch.full_like(plan.k, k) if everyone else plan.k
-    plan = Plan(ks, plan.r if levelled else torch.ones_like(plan.r), plan.minority)
+    r = (counts.max() / counts).pow(1 - q).round().long() if q else plan.r
+    plan = Plan(ks, r if levelled else torch.ones_like(r), plan.minority)
     plan = plan.fitted_to(counts)
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
-    loss = logit_adjusted(counts, tau) if tau else loss
+    loss = shifted(loss, counts, tau) if tau else loss
     objective = partial(varied, pull=pull, limit=limit, loss=loss, in_g=in_g, evened=evened)
     mean = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(average), use_buffers=True)
     assert isinstance(mean.module, Network)
@@ -160,16 +173,20 @@ def pasted(
     pull: float = 0.0,  # towards the embeddings of both images, by their shares of the area
     limit: float = 0.3,
     tau: float = 0.0,  # as above
+    q: float = 0.0,  # as above
 ) -> Iterator[Stage]:
     """Over-sampling with images that have a piece of another of their class."""
     samples, counts = task.samples, task.counts.cpu()
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
-    loss = logit_adjusted(counts, tau) if tau else loss
+    loss = shifted(loss, counts, tau) if tau else loss
     ks, everyone = torch.minimum(torch.tensor(k), counts - 1), counts > 0
+    grouped = Grouped(samples.y)
     for t in range(task.rounds):
         row = torch.arange(len(samples))
         if levelled:
-            row = class_balanced(samples.y, len(samples), task.rng("balanced", t))
+            draws = task.rng("balanced", t)
+            wanted = counts.double().pow(q).multinomial(len(samples), True, generator=draws)
+            row = grouped.one_of(wanted, draws)
         weights = None if levelled else partner.weights(task, t)
         objective = with_loss(loss) if weights is None else weighted(weights, loss)
         draw = partial(Pasted.drawn, samples, row, task.rng("pieces", t), often=often)

@@ -31,7 +31,7 @@ SETTING = (
     "miniature",
 )
 GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained", "probe", "adjusted")
-WITHOUT_NEIGHBOURS = ("tau=", "levelled=")  # options that mean something there as well
+WITHOUT_NEIGHBOURS = ("tau=", "levelled=", "q=")  # options that mean something there as well
 
 Line = dict[str, object]
 Found = dict[str, dict[int, Line]]  # form -> seed

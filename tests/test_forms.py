@@ -16,9 +16,10 @@ from deep_oversampling.losses import entropy
 from deep_oversampling.objectives import multi_task
 from deep_oversampling.overloading import in_class_neighbors
 from deep_oversampling.oversampling import MicroClusters, oversample
+from deep_oversampling.rivals import logit_adjusted
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, train_members, train_stages
-from forms import FORMS, paper, pasted, recalled
+from forms import FORMS, paper, pasted, recalled, shifted
 from partners import PARTNERS, Task
 from pasting import Pasted, PastedClusters
 from remembering import RecallTable, Remembering, recalling
@@ -267,6 +268,25 @@ def test_images_with_pieces_are_trained_on(options: dict[str, object]) -> None:
     table = next(pasted(network, task(images), PARTNERS["ce"], **options)).table
     rows = (table.table if isinstance(table, PastedClusters) else table).row
     assert (images.y[rows].bincount().tolist() == [12, 8, 4]) == ("levelled" in options)
+
+
+@pytest.mark.parametrize("form", [paper, pasted])
+def test_classes_may_be_levelled_in_part(form) -> None:
+    """With q = 1/2, a class that is sixteen times as rare is presented a fourth as often."""
+    images, network = pictures((320, 20)), small_lenet()
+    table = next(form(network, task(images), PARTNERS["ce"], k=0, q=0.5)).table
+    row = table.anchor if form is paper else table.row
+    large, small_ = images.y[row].bincount().tolist()
+    assert large / small_ == pytest.approx(4, rel=0.25)
+
+
+def test_what_shifts_logits_is_logit_adjustment() -> None:
+    counts, logits = torch.tensor([60, 30, 6]), torch.randn(12, 3, generator=generator())
+    labels = torch.arange(12) % 3
+    for tau in (0.5, 1.0):
+        found = shifted(entropy, counts, tau)(logits, labels)
+        close(found, logit_adjusted(counts, tau)(logits, labels))
+    assert not torch.equal(found, entropy(logits, labels))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
