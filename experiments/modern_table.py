@@ -1,6 +1,7 @@
 """What `modern.py` found, as a Markdown table: mean ± sd, and what each form adds.
 
     python experiments/modern_table.py OUT.jsonl … [--measure few] [--seeds 5 10]
+    python experiments/modern_table.py OUT.jsonl --compare 'la+pasted-half[k=5]' --to la
 
 A form is paired seed by seed with its partner, and a form of DOS with over-sampling alone; p is
 that of a paired t-test, two-sided. Best first. `probe` is what a logistic regression on f(x)
@@ -93,18 +94,19 @@ def over_partners(lines: Sequence[Line], measure: str, kind: str = "dos-half") -
     forms = [one for one in found if one.endswith(f"+{kind}") and over_sampling(one) in found]
     if not forms:
         return ""
-    with_it, without = ([found[of(form)] for form in forms] for of in (str, over_sampling))
-    seeds = set.intersection(*map(set, [*with_it, *without]))
-    difference, p = compared(
-        [
-            (fmean(one[s][measure] for one in with_it), fmean(one[s][measure] for one in without))
-            for s in seeds
-        ]
-    )
-    return (
-        f"{', '.join(forms)} − over-sampling: {100 * difference:+.2f}, {len(seeds)} seeds, "
-        f"p = {p:.3f}"
-    )
+    without = [over_sampling(form) for form in forms]
+    return f"{', '.join(forms)} − over-sampling: {difference_of(found, forms, without, measure)}"
+
+
+def difference_of(
+    found: Found, forms: Sequence[str], others: Sequence[str], measure: str = "accuracy"
+) -> str:
+    """Of the means of some forms and of others, seed by seed, where all of them were trained."""
+    sides = [[found[form] for form in some] for some in (forms, others)]
+    seeds = set.intersection(*(set(one) for side in sides for one in side))
+    means = [tuple(fmean(one[s][measure] for one in side) for side in sides) for s in seeds]
+    difference, p = compared(means)
+    return f"{100 * difference:+.2f}, {len(seeds)} seeds, p = {p:.3f}"
 
 
 def _against(found: Found, form: str, other: str, measure: str) -> tuple[str, str]:
@@ -123,12 +125,24 @@ def _percent(values: list[float]) -> str:
     return f"{100 * found.mean:.2f}{sd}"
 
 
+def _compared(lines: Sequence[Line], options: argparse.Namespace) -> str:
+    found = by_form(lines)
+    unknown = sorted({*options.compare, *options.to} - found.keys())
+    if unknown:
+        return f"not here: {', '.join(unknown)}"
+    return difference_of(found, options.compare, options.to, options.measure)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--measure", choices=GROUPS, default="accuracy")
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 10**9), help="from, and before")
+    parser.add_argument("--compare", nargs="+", default=[], help="forms: their mean")
+    parser.add_argument("--to", nargs="+", default=[], help="with the mean of these")
     options = parser.parse_args()
+    if bool(options.compare) != bool(options.to):
+        parser.error("--compare and --to must be given together: forms, and what they stand beside")
     settings: dict[str, list[Line]] = defaultdict(list)
     for path in options.file:
         for line in map(json.loads, path.read_text().splitlines()):
@@ -137,6 +151,9 @@ def main() -> None:
                 told = ", ".join(f"{name} {line[name]}" for name in SETTING)
                 settings[told].append(line)
     for told, lines in settings.items():
+        if options.compare:
+            print(f"{told}:", _compared(lines, options), sep="\n")
+            continue
         print(f"{told}:\n", *table(lines, options.measure), "", sep="\n")
         for kind in ("dos-half", "pasted-half"):
             print(over_partners(lines, options.measure, kind))

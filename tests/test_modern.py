@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import modern
+import modern_table
 from contests import pictures
 from deep_oversampling import InputError, Network
 from deep_oversampling.data import Splits
@@ -217,3 +218,27 @@ def test_names_say_the_partner() -> None:
         assert isinstance(form, Form)
         assert name.partition("+")[0] == form.partner
         assert form.partner in PARTNERS
+
+
+def test_forms_are_compared_by_the_means_of_seeds_that_all_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"a": (0.5, 0.6, 0.9), "b": (0.7, 0.7), "c": (0.4, 0.7), "la": (0.5, 0.5)}
+    lines = [
+        {**vars(TINY), "form": form, "seed": seed, "accuracy": value, "lost": ""}
+        for form, values in found.items()
+        for seed, value in enumerate(values)
+    ]
+    path = tmp_path / "found.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = ["modern_table.py", str(path), "--compare", "a", "b", "--to", "c", "la"]
+    monkeypatch.setattr(sys, "argv", asked)
+    modern_table.main()
+    assert "+10.00, 2 seeds" in capsys.readouterr().out  # (.6 − .45 + .65 − .6) / 2
+    monkeypatch.setattr(sys, "argv", [*asked, "d"])
+    modern_table.main()
+    assert "not here: d" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", asked[:4])
+    with pytest.raises(SystemExit):
+        modern_table.main()
+    assert "--compare and --to must be given together" in capsys.readouterr().err
