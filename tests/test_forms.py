@@ -276,8 +276,8 @@ def test_classes_may_be_levelled_in_part(form) -> None:
     images, network = pictures((320, 20)), small_lenet()
     table = next(form(network, task(images), PARTNERS["ce"], k=0, q=0.5)).table
     row = table.anchor if form is paper else table.row
-    large, small_ = images.y[row].bincount().tolist()
-    assert large / small_ == pytest.approx(4, rel=0.25)
+    large, rare = images.y[row].bincount().tolist()
+    assert large / rare == pytest.approx(4, rel=0.25)
 
 
 def test_what_shifts_logits_is_logit_adjustment() -> None:
