@@ -174,10 +174,12 @@ def pasted(
     limit: float = 0.3,
     tau: float = 0.0,  # as above
     q: float = 0.0,  # as above
+    plain: bool = False,  # ℋ is cross-entropy from here on, whatever the partner's was
 ) -> Iterator[Stage]:
     """Over-sampling with images that have a piece of another of their class."""
     samples, counts = task.samples, task.counts.cpu()
     loss = (partner.point_loss if levelled else partner.make_loss)(counts)
+    loss = entropy if plain else loss
     loss = shifted(loss, counts, tau) if tau else loss
     ks, everyone = torch.minimum(torch.tensor(k), counts - 1), counts > 0
     grouped = Grouped(samples.y)
