@@ -145,7 +145,6 @@ class Search:
         rng = _part(seed, form.begins)
         task = self._task(seed, self.settings.rounds(form.begins), rng)
         network = self._network(form.partner, seed, form.begins).to(self._device)
-        network = form.prepare(network, task.samples)
         stages: Iterator[Stage] = form.stages(network, task, PARTNERS[form.partner])
         stages = evenly(stages, task.contest)  # an epoch is m images for everyone
         return Member(network.to(self._device), stages, rng)

@@ -82,7 +82,7 @@ def over_sampling(form: str) -> str:
     """
     name, _, options = form.rstrip("]").partition("[")
     partner, _, kind = name.partition("+")
-    if not kind.startswith(("dos-", "live-", "pasted-")):
+    if not kind.startswith(("dos-", "live-", "pasted-", "pieces-")):
         return ""
     kept = [one for one in options.split(",") if one.startswith(WITHOUT_NEIGHBOURS)]
     return f"{partner}+over-{kind.partition('-')[2]}" + (f"[{','.join(kept)}]" if kept else "")
@@ -155,7 +155,7 @@ def main() -> None:
             print(f"{told}:", _compared(lines, options), sep="\n")
             continue
         print(f"{told}:\n", *table(lines, options.measure), "", sep="\n")
-        for kind in ("dos-half", "pasted-half"):
+        for kind in ("dos-half", "pasted-half", "pieces-half"):
             print(over_partners(lines, options.measure, kind))
 
 

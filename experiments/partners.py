@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch import Tensor
 
 from deep_oversampling import Network, Plan, Samples
 from deep_oversampling.augmentation import Augmentation
@@ -59,21 +58,8 @@ class Partner:
             yield Stage("single", task.samples, objective)
 
 
-class _UnitLength(nn.Module):
-    def forward(self, v: Tensor) -> Tensor:
-        return normalize(v, dim=1)
-
-
-def with_unit_embeddings(network: Network, scale: float = 16.0) -> Network:
-    """f ends on the unit sphere, g is a cosine classifier."""
-    network = with_cosine_head(network, scale)
-    f = nn.Sequential(network.embedder, _UnitLength())
-    return Network(f, network.classifier, network.normalize)
-
-
 PARTNERS = {
     "ce": Partner(),
     "la": Partner(logit_adjusted),
     "ldam": Partner(ldam, ldam, with_cosine_head, reweights=True),
-    "ce-unit": Partner(prepare=with_unit_embeddings),
 }

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_lenet, trained
-from deep_oversampling import Network, Plan, Report, Samples, View, fit
+from deep_oversampling import InputError, Network, Plan, Report, Samples, View, fit
 from deep_oversampling.losses import entropy
 from deep_oversampling.metrics import MEASURES, measure
 from deep_oversampling.rivals import (
@@ -26,10 +26,11 @@ from toy import blobs, small, train, weights
 close = torch.testing.assert_close
 TEST = blobs((10, 10, 10), seed=1)
 M, ROWS = len(VECTORS), contest().presented
-every_method = pytest.mark.parametrize("name", METHODS)
-every_training = pytest.mark.parametrize(
-    "name", {method.training.name: method.name for method in reversed(METHODS.values())}.values()
-)
+OF_PICTURES = "dos-pieces"  # vectors have no pieces
+OF_VECTORS = {name: method for name, method in METHODS.items() if name != OF_PICTURES}
+TRAININGS = {method.training.name: method.name for method in reversed(OF_VECTORS.values())}.values()
+every_method = pytest.mark.parametrize("name", OF_VECTORS)
+every_training = pytest.mark.parametrize("name", TRAININGS)
 
 
 @cache
@@ -77,7 +78,7 @@ def test_other_seed_other_weights(name: str) -> None:
 
 @every_training
 def test_every_training_ends_elsewhere_than_all_others(name: str) -> None:
-    for other in METHODS.values():
+    for other in OF_VECTORS.values():
         if other.training.name == METHODS[name].training.name:
             continue
         ours, theirs = of(name).weights, of(other.name).weights
@@ -314,7 +315,7 @@ def test_as_few_samples_as_there_can_be(name: str) -> None:
 IMAGES = pictures()
 
 
-@every_training
+@pytest.mark.parametrize("name", [*TRAININGS, OF_PICTURES])
 @pytest.mark.parametrize("how", ["bytes", "a view"])
 def test_images_are_trained_on_wherever_they_are(name: str, how: str) -> None:
     x = View.of(IMAGES.x) if how == "a view" else IMAGES.x
@@ -323,3 +324,18 @@ def test_images_are_trained_on_wherever_they_are(name: str, how: str) -> None:
     assert found.weights.isfinite().all()
     if how == "a view":
         assert torch.equal(found.weights, trained(method, contest(IMAGES), small_lenet()).weights)
+
+
+def test_dos_with_pieces_is_fit() -> None:
+    given, network = contest(IMAGES), small_lenet()
+    plan = Plan.in_part(IMAGES.class_counts, int(given.plan.k.max()))
+    options = {"rounds": ROUNDS, "batch_size": BATCH, "device": "cpu", "seed": 0}
+    history = fit(network, IMAGES, plan, pieces=0.5, **options)
+    found = trained(METHODS[OF_PICTURES], given, small_lenet())
+    assert torch.equal(weights(network), found.weights)
+    assert [r.presented for r in history.rounds] == [r.presented for r in found.history.rounds]
+
+
+def test_vectors_have_no_pieces() -> None:
+    with pytest.raises(InputError, match="pieces must be of pictures"):
+        METHODS[OF_PICTURES].training.stages(small(), contest())

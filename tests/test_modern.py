@@ -21,7 +21,7 @@ from modern_table import table as table_of
 from partners import PARTNERS
 from toy import blobs
 
-# of ten epochs the last two are late: forms with a memory fill it in one and use it in the other
+# of ten epochs the last two are late
 TINY = Settings("exp:4", epochs=10, batch_size=16, model="C4-F6", learning_rate=0.02)
 
 
@@ -45,10 +45,10 @@ def test_every_form_runs(partner: str, tmp_path: Path) -> None:
 
 def test_a_residual_network_in_miniature(tmp_path: Path) -> None:
     settings = replace(TINY, model="resnet32")
-    jobs = [(FORMS[name], 0) for name in ("la", "la+live-late", "la+dos-half")]
+    jobs = [(FORMS[name], 0) for name in ("la", "la+pieces-late", "la+dos-half")]
     lines = {line["form"]: line for line in search(tmp_path, settings).run(jobs)}
     assert [lines[form.name]["lost"] for form, _ in jobs] == [""] * 3
-    assert lines["la+live-late"]["recall"] != lines["la+dos-half"]["recall"]
+    assert lines["la+pieces-late"]["recall"] != lines["la+dos-half"]["recall"]
 
 
 def test_forms_share_what_their_partner_trained(
@@ -102,7 +102,7 @@ def test_a_miniature_is_another_setting(tmp_path: Path) -> None:
     splits = Splits("pictures", pictures((30, 30, 30)), test=None)
     settings = replace(TINY, miniature=True, epochs=5)
     small = Search(splits, settings, tmp_path, torch.device("cpu"), at_once=3)
-    (line,) = small.run([(FORMS["la+pasted-late"], 0)])
+    (line,) = small.run([(FORMS["la+pieces-late"], 0)])
     assert line["miniature"]
     assert line["lost"] == ""
     (path, *_) = tmp_path.glob("*.safetensors")
@@ -150,9 +150,9 @@ def test_groups_are_thirds_on_a_logarithmic_scale() -> None:
 
 
 def test_options_of_a_form_can_be_changed_and_its_name_says_so() -> None:
-    (form,) = chosen_forms(["la+dos-half[k=10,seen=True]"])
-    assert form.name == "la+dos-half[k=10,seen=True]"
-    assert form.stages.keywords == {"k": 10, "seen": True}
+    (form,) = chosen_forms(["la+dos-half[k=10,tau=0.5]"])
+    assert form.name == "la+dos-half[k=10,tau=0.5]"
+    assert form.stages.keywords == {"k": 10, "tau": 0.5}
     with pytest.raises(InputError, match=r"la\+crt must be given options that it has \(none\)"):
         chosen_forms(["la+crt[k=10]"])
     with pytest.raises(InputError, match="found hulls"):
@@ -208,9 +208,9 @@ def test_dos_is_paired_with_over_sampling_whatever_it_is_added_to() -> None:
     told = over_partners(lines, "few")
     assert told == "ce+dos-half, la+dos-half − over-sampling: +2.00, 2 seeds, p = nan"
     assert over_partners(lines[:2], "few") == ""
-    pieces = [{**one, "form": one["form"].replace("dos-", "pasted-")} for one in lines]
-    assert over_partners(pieces, "few", "pasted-half") == told.replace("dos-", "pasted-")
-    assert over_partners(lines, "few", "pasted-half") == ""
+    pieces = [{**one, "form": one["form"].replace("dos-", "pieces-")} for one in lines]
+    assert over_partners(pieces, "few", "pieces-half") == told.replace("dos-", "pieces-")
+    assert over_partners(lines, "few", "pieces-half") == ""
 
 
 def test_names_say_the_partner() -> None:

@@ -190,6 +190,30 @@ def test_minority_must_be_some_but_not_all_classes(minority: list[int]) -> None:
     assert str(minority) in str(caught.value)
 
 
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
+def test_in_part_presents_a_class_by_its_share_to_the_power_of_q(q: float) -> None:
+    counts = torch.tensor([10_000, 2_500, 400, 100])
+    plan = Plan.in_part(counts, q=q)
+    shown = (plan.r * counts).double()
+    expected = counts.double().pow(q)
+    ratio = (shown / expected) / (shown / expected)[0]
+    assert bool(((ratio > 0.85) & (ratio < 1.15)).all())
+    assert vectors(plan)[0] == [5] * 4
+    assert plan.minority.tolist() == [False, True, True, True]
+
+
+def test_in_part_has_no_minority_where_no_class_is_rare() -> None:
+    plan = Plan.in_part(torch.tensor([100, 60]), k=3)
+    assert vectors(plan) == ([3, 3], [1, 1])
+    assert not plan.minority.any()
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, float("nan")])
+def test_in_part_says_what_q_must_be(q: float) -> None:
+    with pytest.raises(InputError, match=r"q must lie in \[0, 1\], found"):
+        Plan.in_part(torch.tensor([10, 5]), q=q)
+
+
 PLANS_BY_COUNTS = {
     "for_minority": lambda **o: Plan.for_minority(torch.tensor([100, 10]), [1], **o),
     "automatic": lambda **o: Plan.automatic(torch.tensor([100, 10]), **o),

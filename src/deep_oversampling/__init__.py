@@ -23,6 +23,7 @@ _NAMES = {
     "objectives": "dos_loss",
     "oversampling": "MicroClusters oversample",
     "peers": "Peers join_peers",
+    "pieces": "with_pieces",
     "plan": "Plan",
     "probes": "knn_probe logistic_probe",
     "residual": "resnet18",

@@ -15,6 +15,7 @@ from .network import Network, Normalize, embed, predict
 from .objectives import dos_loss
 from .oversampling import MicroClusters, oversample
 from .peers import Peers, join_peers
+from .pieces import with_pieces
 from .plan import Plan
 from .probes import knn_probe, logistic_probe
 from .residual import resnet18
@@ -68,4 +69,5 @@ __all__ = [
     "save_weights",
     "several",
     "to_onnx",
+    "with_pieces",
 ]

@@ -7,11 +7,12 @@ from functools import partial
 
 from .augmentation import Augmentation
 from .embeddings import embed_classes
-from .losses import Loss, entropy
+from .losses import Loss, adjusted, entropy
 from .network import Network
 from .objectives import multi_task, single_task
 from .oversampling import oversample
 from .peers import Peers
+from .pieces import with_pieces
 from .plan import Plan
 from .samples import Samples
 from .seeding import Streams
@@ -32,6 +33,8 @@ def deep_over_sampling(
     pull_limit: float | None = 0.3,
     weighted: bool = True,
     loss: Loss = entropy,
+    tau: float = 0.0,  # of ℋ's logits plus τ log π in multi-task rounds
+    pieces: float = 0.0,  # the share of pictures with a piece of a neighbour
     approximate_above: int | None = None,
     augment: Augmentation | None = None,  # what training sees; so v is that of such copies
     done: int = 0,  # rounds of both kinds that the network has been trained for
@@ -40,6 +43,8 @@ def deep_over_sampling(
     """Algorithm 1, a stage for every pass; the network is trained between them."""
     for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
+    margined = adjusted(loss, samples.class_counts, tau) if tau else loss
+    total = peers.total if peers else None
     for t in range(max(done - initial_rounds, 0), rounds):  # line 6
         v = embed_classes(  # lines 7–9: v_i = f(x_i)
             network,
@@ -58,5 +63,6 @@ def deep_over_sampling(
             approximate_above=approximate_above,
             peers=peers,
         )
-        objective = multi_task(pull, pull_limit, loss=loss, total=peers.total if peers else None)
-        yield Stage("multi", z, objective, spread=v.spread)  # line 22: MTL(𝒵′)
+        table = with_pieces(z, pieces, generator=rng("pieces", t)) if pieces else z
+        objective = multi_task(pull, pull_limit, loss=margined, total=total)
+        yield Stage("multi", table, objective, spread=v.spread)  # line 22: MTL(𝒵′)

@@ -12,9 +12,37 @@ from .engine import Engine
 from .errors import DOSError, InputError
 from .network import Network, predict
 from .peers import Peers
+from .plan import Plan
 from .samples import Samples
 
-__all__ = ["check_apart", "check_augment", "check_numbers", "check_outputs", "check_shared"]
+__all__ = [
+    "check_apart",
+    "check_asked",
+    "check_augment",
+    "check_numbers",
+    "check_outputs",
+    "check_pieces",
+    "check_shared",
+]
+
+
+def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> None:
+    """Of how many networks: some things are for one alone."""
+    if not callable(optimizer):
+        raise InputError(
+            "optimizer must be a function that makes one from parameters, such as "
+            f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
+        )
+    if recover and many > 1:
+        raise InputError(
+            f"recover is for the training of one network, found {many}; leave it out, or train "
+            "them one after the other"
+        )
+    if kept and many > 1:
+        raise InputError(
+            f"a checkpoint folder is for the training of one network, found {many}; train them "
+            "one after the other, each with a folder of its own"
+        )
 
 
 def check_apart(networks: Sequence[Network]) -> None:
@@ -89,6 +117,30 @@ def check_augment(augment: Augmentation | None, samples: Samples) -> None:
         raise InputError(
             f"augment must return a batch like the one it is given, {tuple(x.shape)} of {x.dtype}, "
             f"found {tuple(found.shape)} of {found.dtype}"
+        )
+
+
+def check_pieces(pieces: float, tau: float, weighted: bool, samples: Samples, plan: Plan) -> None:
+    """Pieces are of pictures, and of neighbours, and weigh what they cover."""
+    if not 0 <= pieces <= 1 or not 0 <= tau < math.inf:
+        raise InputError(
+            "pieces must be a share between 0 and 1, and tau 0 or more and finite, found "
+            f"pieces={pieces}, tau={tau}"
+        )
+    if pieces and samples.x.ndim != 4:
+        raise InputError(
+            "pieces must be of pictures, shape (m, c, h, w), found samples of shape "
+            f"{tuple(samples.x.shape)}; leave pieces out"
+        )
+    if pieces and not weighted:
+        raise InputError(
+            "pieces must have the weights of their areas, found weighted=False; leave one of them "
+            "out"
+        )
+    if pieces and not bool(plan.k.any()):
+        raise InputError(
+            "pieces must be of neighbours, found a plan without any, k = 0 for all classes; leave "
+            "the plan or pieces out"
         )
 
 

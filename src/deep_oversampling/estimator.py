@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
+from .arrays import as_array, stays_stored, with_channels
 from .augmentation import Augmentation
 from .data.splits import hold_out
 from .engine import Engine
@@ -75,6 +76,8 @@ class DOSClassifier(
     ``n_iter_no_change`` rounds of DOS have not raised the F1 of the minority on it (of all classes
     where none is favoured), and keeps the best weights; candidates for k are trained to the end.
     ``loss`` makes a loss from the class counts in place of the cross-entropy: ``rivals.ldam``.
+    ``pieces=0.5`` is the form of DOS for pictures that are augmented, as in `fit`: every other one
+    shows a piece of a neighbour. With ``minority="auto"`` classes are then levelled in part.
 
     Training that goes wrong is made good as in `fit`, an ensemble's members one by one, and a
     single ``ConvergenceWarning`` says so; what is lost again is a `TrainingError`.
@@ -99,7 +102,7 @@ class DOSClassifier(
         network: Network | Callable[[tuple[int, ...], int], Network] | None = None,
         *,
         minority: str | Sequence[Any] | None = "auto",
-        k: int | str | None = None,  # or "auto"; default: 5, and 0 where augment is given
+        k: int | str | None = None,  # or "auto"; default: 5, and 0 with augment and no pieces
         r_times: float = 1.0,  # r = r_times / R
         rounds: int = 30,  # T; enough for iris (2 batches a round); digits take 4 s
         initial_rounds: int | None = None,  # as many as rounds
@@ -109,6 +112,8 @@ class DOSClassifier(
         pull_limit: float | None = 0.3,
         weighted: bool = True,
         loss: Callable[[Tensor], Loss] | None = None,  # of the class counts, instead of ℋ
+        pieces: float = 0.0,  # the share of pictures that show a piece of a neighbour
+        tau: float | None = None,  # of a margin for rare classes; default: 1 with pieces
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
         ensemble: int = 1,
@@ -132,6 +137,8 @@ class DOSClassifier(
         self.pull_limit = pull_limit
         self.weighted = weighted
         self.loss = loss
+        self.pieces = pieces
+        self.tau = tau
         self.optimizer = optimizer
         self.augment = augment
         self.ensemble = ensemble
@@ -150,13 +157,13 @@ class DOSClassifier(
     ) -> DOSClassifier:
         """Train a new network on X and y."""
         x: NDArray[Any] | View
-        if _stays_stored(X):
+        if stays_stored(X):
             x, labels = X, column_or_1d(np.asarray(y))
             check_consistent_length(X, labels)
             self.n_features_in_ = X.shape[1]
         else:
-            array, labels = validate_data(self, _as_array(X), y, **_AT_THE_DOOR)
-            x = _with_channels(array)
+            array, labels = validate_data(self, as_array(X), y, **_AT_THE_DOOR)
+            x = with_channels(array)
         check_classification_targets(labels)
         classes, indices = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -177,13 +184,15 @@ class DOSClassifier(
             pull_limit=self.pull_limit,
             weighted=self.weighted,
             loss=self.loss(counts) if self.loss else entropy,
+            pieces=self.pieces,
+            tau=self.tau,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
             augment=self.augment,
             device=self.device,
             engine=self.engine,
         )
         plan_of, k, r_times = partial(self._plan, classes.tolist()), self.k, self.r_times
-        k = default_k(augmented=self.augment is not None) if k is None else k
+        k = default_k(augmented=self.augment is not None and not self.pieces) if k is None else k
         if k == "auto":
             first = partial(self._network, samples, seeds[0])
             self.candidates_ = select(
@@ -253,14 +262,12 @@ class DOSClassifier(
         """X as the network of a fitted classifier takes it."""
         check_is_fitted(self, "network_")
         x: Tensor | View
-        if _stays_stored(X):
+        if stays_stored(X):
             x = X
         else:
             vectors = len(self.input_shape_) == 1  # then scikit-learn compares the features itself
-            array = validate_data(
-                self, _as_array(X), reset=False, ensure_2d=vectors, **_AT_THE_DOOR
-            )
-            x = as_tensor(_with_channels(array), "X")
+            array = validate_data(self, as_array(X), reset=False, ensure_2d=vectors, **_AT_THE_DOOR)
+            x = as_tensor(with_channels(array), "X")
             x = x.float() if self.input_dtype_ == torch.float32 else x
         if (tuple(x.shape[1:]), x.dtype) != (self.input_shape_, self.input_dtype_):
             raise InputError(
@@ -274,6 +281,13 @@ class DOSClassifier(
         if self.minority is None:
             return Plan.uniform(len(labels), k)
         if isinstance(self.minority, str) and self.minority == "auto":
+            if self.pieces:
+                if self.r_times != 1:
+                    raise InputError(
+                        "r_times must be left out with pieces, as r follows from the counts "
+                        f"(Plan.in_part), found {self.r_times}; or name the minority"
+                    )
+                return Plan.in_part(counts, k)
             return Plan.automatic(counts, k, r_times=r_times)
         chosen = [self.minority] if isinstance(self.minority, str) else list(self.minority)
         if not set(chosen) < set(labels) or not chosen:
@@ -328,23 +342,3 @@ def _warn_of_mishaps(histories: Sequence[History], stop: EarlyStopping | None) -
         told.append("early stopping: the last round was the best, so more rounds may be better")
     if told:
         warnings.warn("; ".join(told), ConvergenceWarning, stacklevel=3)
-
-
-def _stays_stored(X: Any) -> TypeGuard[View]:
-    """A view that needs no conversion is read batch by batch; others become arrays."""
-    kinds = ((4, torch.uint8), (4, torch.float32), (2, torch.float32))
-    return isinstance(X, View) and (X.ndim, X.dtype) in kinds
-
-
-def _as_array(X: Any) -> Any:
-    """A tensor as the array it is: scikit-learn would turn its bytes into floats."""
-    if isinstance(X, Tensor):
-        return X.numpy(force=True)
-    return np.asarray(X) if isinstance(X, View) else X
-
-
-def _with_channels(array: NDArray[Any]) -> NDArray[Any]:
-    """Images with their channel axis; uint8 is for images only, features are just numbers."""
-    if array.ndim == 3:
-        array = array[:, np.newaxis]  # (m, h, w) -> (m, 1, h, w)
-    return array.astype(np.float32, copy=False) if array.ndim == 2 else array

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,15 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from .algorithm import deep_over_sampling
 from .augmentation import Augmentation
-from .checks import check_apart, check_augment, check_numbers, check_outputs, check_shared
+from .checks import (
+    check_apart,
+    check_asked,
+    check_augment,
+    check_numbers,
+    check_outputs,
+    check_pieces,
+    check_shared,
+)
 from .embeddings import embed_classes
 from .engine import Engine
 from .errors import InputError, TrainingError
@@ -25,7 +34,7 @@ from .metrics import measure
 from .mishaps import Examination, never_predicted
 from .network import Network, pick_device, predict
 from .peers import Peers
-from .plan import Plan, default_k
+from .plan import Plan, default_plan
 from .resuming import Checkpoints, described
 from .samples import Samples
 from .seeding import streams
@@ -42,7 +51,7 @@ __all__ = ["fit", "fit_many"]
 def fit(
     network: Network,
     samples: Samples,
-    plan: Plan | None = None,  # default: Plan.automatic; with augment, without neighbours
+    plan: Plan | None = None,  # default: automatic, with augment without k; with pieces in_part
     *,
     rounds: int = 3,  # T
     initial_rounds: int | None = None,  # default: as many as rounds (R11)
@@ -51,6 +60,8 @@ def fit(
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
     loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …
+    pieces: float = 0.0,  # the share of pictures that show a piece of an in-class neighbour
+    tau: float | None = None,  # τ log π is added to logits in multi-task rounds; 1 with pieces
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
@@ -78,12 +89,15 @@ def fit(
     ``history.mishaps`` and tried once more; lost again, or without, it is a `TrainingError`, and
     the network has the weights from before that round.
 
+    ``pieces=0.5`` is the form for pictures and modern networks, judged evenly: targets and pictures
+    are made of the same parts, classes levelled in part, with a margin (docs/modern.md).
+
     With ``peers``, every process makes the same call and ends with the same weights as one process
     would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first
     process alone calls ``on_round`` and writes checkpoints.
     """
     counts = samples.class_counts
-    plan = plan or _default_plan(samples, augment)
+    plan = plan or default_plan(counts, samples.classes, augment is not None, pieces > 0)
     plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
     (found,) = fit_many(
         [network],
@@ -96,6 +110,8 @@ def fit(
         pull_limit=pull_limit,
         weighted=weighted,
         loss=loss,
+        pieces=pieces,
+        tau=tau,
         approximate_above=approximate_above,
         optimizer=optimizer,
         schedule=schedule,
@@ -128,6 +144,8 @@ def fit_many(
     pull_limit: float | None = 0.3,
     weighted: bool = True,
     loss: Loss = entropy,
+    pieces: float = 0.0,
+    tau: float | None = None,
     approximate_above: int | None = None,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,
@@ -161,11 +179,7 @@ def fit_many(
             "there must be samples, a plan, a pull and a seed for each network, found "
             f"{len(all_samples)}, {len(all_plans)}, {len(pulls)} and {len(seeds)} for {many}"
         )
-    if not callable(optimizer):
-        raise InputError(
-            "optimizer must be a function that makes one from parameters, such as "
-            f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
-        )
+    check_asked(many, optimizer, recover=recover, kept=checkpoint is not None)
     check_apart(networks)
     sizes = {batch_size or min(60, len(own)) for own in all_samples}
     if len(sizes) > 1:
@@ -173,27 +187,22 @@ def fit_many(
             "batch_size must be given where samples are few and not as many for all networks, "
             f"found defaults of {sorted(sizes)}"
         )
-    if recover and many > 1:
-        raise InputError(
-            f"recover is for the training of one network, found {many}; leave it out, or train "
-            "them one after the other"
-        )
-    if checkpoint is not None and many > 1:
-        raise InputError(
-            f"a checkpoint folder is for the training of one network, found {many}; train them "
-            "one after the other, each with a folder of its own"
-        )
     peers = peers or Peers()
     place, makers, presented = pick_device(device), [], set()
     check_shared(peers, networks, min(sizes), engine, place)
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
     moved = {id(own): _moved(own, place) for own in all_samples}
+    tau = float(pieces > 0) if tau is None else tau
+    # only what is asked for: so the checkpoints of trainings without them still fit
+    form: dict[str, Any] = {n: one for n, one in (("pieces", pieces), ("tau", tau)) if one}
     for e, network in enumerate(networks):
         own, plan = all_samples[e], all_plans[e]
         check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
         counts = own.class_counts
-        plan = (plan or _default_plan(own, augment)).fitted_to(counts, own.classes)
+        plan = plan or default_plan(counts, own.classes, augment is not None, pieces > 0)
+        plan = plan.fitted_to(counts, own.classes)
+        check_pieces(pieces, tau, weighted, own, plan)
         presents = int((plan.r * counts.cpu()).sum())
         presented.add((len(own), presents))
         network.to(place)
@@ -215,6 +224,7 @@ def fit_many(
             loss=loss,
             approximate_above=approximate_above,
             augment=augment,
+            **form,
         )
         judge = partial(_scores, data=validation, plan=plan, peers=peers) if validation else None
         report = partial(on_round, e) if on_round and peers.first else None
@@ -251,8 +261,7 @@ def fit_many(
             peers,
         )
         makers.append(partial(make, recover=recover))
-    if at_once is None:
-        at_once = how_many(many, place)
+    at_once = how_many(many, place) if at_once is None else at_once
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
         logging.getLogger(__name__).warning("trained one after the other: %s", reason)
         at_once = 1
@@ -273,11 +282,6 @@ def fit_many(
         if checkpoint is not None:
             checkpoint.close()
     return [member.error or member.history for member in members]
-
-
-def _default_plan(samples: Samples, augment: Augmentation | None) -> Plan:
-    k = default_k(augmented=augment is not None)
-    return Plan.automatic(samples.class_counts, k, names=samples.classes)
 
 
 def _moved(samples: Samples, place: torch.device) -> Samples:

@@ -6,12 +6,15 @@ live f(x), at distance 0 from itself (R2), so only the neighbours are computed w
 """
 
 from collections.abc import Callable
+from functools import partial
 
+import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
 __all__ = [
     "Loss",
+    "adjusted",
     "classifier_loss",
     "embedding_loss",
     "entropy",
@@ -29,6 +32,25 @@ def entropy(
     """ℋ(g(v), y): the cross-entropy of what g makes of v."""
     # torch's own looks for labels to ignore, which for a stack of networks takes ten kernels more
     return -logits.log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def adjusted(
+    loss: Loss,
+    counts: Tensor,  # (n,)  samples per class
+    tau: float,
+) -> Loss:
+    """A loss of the logits plus τ log π, π the classes' shares of the samples.
+
+    Rare classes must win by a margin in training, and are free of it in use (Menon et al., ICLR
+    2021).
+    """
+    shares = counts.cpu().double() / counts.sum().cpu()
+    offset = tau * shares.clamp(min=torch.finfo(torch.float32).tiny).log()
+    return partial(_adjusted, loss=loss, offset=offset)
+
+
+def _adjusted(logits: Tensor, labels: Tensor, *, loss: Loss, offset: Tensor) -> Tensor:
+    return loss(logits + offset.to(logits), labels)
 
 
 def weighted_errors(

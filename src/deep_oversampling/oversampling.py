@@ -32,7 +32,7 @@ class MicroClusters:
     y: Tensor  # (b,)
     v: Tensor  # (c, K, d)  the neighbours; x itself, their column 0 in 𝒩(x), is not among them
     w: Tensor  # (c, K)     per unit of squared distance, the round's total variance (R5)
-    mask: Tensor  # (c, K)     False where padded, and w is 0
+    mask: Tensor  # (c, K)     who is part of ℓ′_g; False where padded, and w is 0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -90,7 +90,7 @@ class Overloaded:
     def __getitem__(self, rows: Tensor | int) -> MicroClusters:  # (…, b), or a batch of one
         rows = rows if isinstance(rows, Tensor) else torch.tensor([range(len(self))[rows]])
         i = self.anchor[rows]
-        place, there = self._places(rows[..., : self.heads if len(self.crowded) else 0])
+        place, there = self.places(rows[..., : self.heads if len(self.crowded) else 0])
         hood = self.hood[place]
         return MicroClusters(
             x=self.samples.x[i],
@@ -103,7 +103,7 @@ class Overloaded:
     def __getitems__(self, rows: Sequence[int]) -> list[MicroClusters]:
         """What a DataLoader asks for: a whole batch at once, the rows with neighbours first."""
         found = torch.tensor(rows, device=self.anchor.device)
-        crowded = self._places(found)[1].squeeze(-1)
+        crowded = self.places(found)[1].squeeze(-1)
         found = torch.cat([found[crowded], found[~crowded]])
         return [replace(self, heads=int(crowded.sum()))[found]]
 
@@ -114,14 +114,14 @@ class Overloaded:
 
     def some(self, rows: Tensor) -> Overloaded:
         """The table that has these rows, in this order; as often as they are asked for."""
-        place, there = self._places(rows)
+        place, there = self.places(rows)
         crowded = there.squeeze(-1).nonzero().flatten()
         own = place[crowded]
         return replace(
             self, anchor=self.anchor[rows], crowded=crowded, hood=self.hood[own], w=self.w[own]
         )
 
-    def _places(self, rows: Tensor) -> tuple[Tensor, Tensor]:  # (…, b), (…, b, 1)
+    def places(self, rows: Tensor) -> tuple[Tensor, Tensor]:  # (…, b), (…, b, 1)
         """Where rows are among those with neighbours, and whether they are there at all."""
         if not len(self.crowded):
             return torch.zeros_like(rows), torch.zeros_like(rows, dtype=torch.bool).unsqueeze(-1)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .errors import InputError
 
-__all__ = ["Plan", "default_k"]
+__all__ = ["Plan", "default_k", "default_plan"]
 
 _NAMED = 5  # classes in warnings, one each
 
@@ -141,6 +141,32 @@ class Plan:
         r = torch.where(favoured, level.round().clamp(min=1).long(), 1)
         return cls(torch.where(favoured, k, 0), r)
 
+    @classmethod
+    def in_part(
+        cls,
+        counts: Tensor,  # (n,)
+        k: int = 5,
+        *,
+        q: float = 0.5,
+        names: Sequence[str] | None = None,
+    ) -> Plan:
+        """Classes levelled in part: one with a share π_j of the samples is presented ∝ π_j^q.
+
+        So r_j = (m_max / m_j)^(1 − q), rounded: q = 0 levels all classes, q = 1 leaves them as
+        they are. All have k neighbours; rare ones are those of `automatic`. With pieces of
+        neighbours and a margin τ this is DOS for a network with batch norm and augmentation
+        (docs/modern.md).
+
+        >>> Plan.in_part(torch.tensor([100, 80, 20, 1]))
+        Plan(k=[5, 5, 5, 5], r=[1, 1, 2, 10])
+        """
+        counts = _checked_counts(counts, names)
+        _check_strength(k, 1.0)
+        if not 0 <= q <= 1:
+            raise InputError(f"q must lie in [0, 1], found {q}")
+        r = (counts.max() / counts.double()).pow(1 - q).round().long()
+        return cls(torch.full_like(counts, k), r, 2 * counts < counts.max())
+
     def without_neighbours(self) -> Plan:
         """Random over-sampling with the same number of presentations: k = 0, r as it is."""
         return Plan(torch.zeros_like(self.k), self.r, self.minority)
@@ -170,6 +196,15 @@ class Plan:
                 stacklevel=3,
             )
         return Plan(k, self.r, self.minority)
+
+
+def default_plan(
+    counts: Tensor, names: Sequence[str] | None, augmented: bool, pieces: bool
+) -> Plan:
+    """Where nobody gives one: pieces of neighbours go with classes levelled in part."""
+    if pieces:
+        return Plan.in_part(counts, names=names)
+    return Plan.automatic(counts, default_k(augmented), names=names)
 
 
 def _whole_numbers(name: str, values: Tensor | Sequence[int], *, least: int) -> Tensor:  # (n,)

@@ -20,6 +20,7 @@ from .ahead import ahead
 from .augmentation import Augmentation
 from .oversampling import Overloaded
 from .peers import Peers
+from .pieces import Pieced
 from .samples import Samples
 from .trees import changed, joined, leaves
 from .views import View
@@ -179,7 +180,7 @@ class Presentation:
 
 
 def _is_on_disk(table: Table) -> bool:
-    samples = table.samples if isinstance(table, Overloaded) else table
+    samples = table.samples if isinstance(table, Overloaded | Pieced) else table
     return isinstance(samples, Samples) and isinstance(samples.x, View) and samples.x.on_disk
 
 

@@ -1,21 +1,24 @@
-"""DOS itself, classical classifiers on its embeddings, and DOS with another loss in ℓ_g."""
+"""DOS itself, classical classifiers on its embeddings, DOS with another loss, or with pieces."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 
 from torch import Tensor
 
 from ..algorithm import deep_over_sampling
+from ..checks import check_pieces
 from ..losses import Loss, entropy
 from ..network import Network
+from ..plan import Plan
 from ..stages import Stage
 from .ldam import ldam, with_cosine_head
 from .logit_adjustment import logit_adjusted
 from .method import Contest, Method, Training
 from .plain import by_logistic_regression, by_neighbours
 
-__all__ = ["DOS", "DOS_KNN", "DOS_LDAM", "DOS_LOGIT_ADJUSTMENT", "DOS_LR"]
+__all__ = ["DOS", "DOS_KNN", "DOS_LDAM", "DOS_LOGIT_ADJUSTMENT", "DOS_LR", "DOS_PIECES"]
 
 
 def stages(
@@ -29,6 +32,27 @@ def stages(
         rounds=contest.rounds,
         initial_rounds=contest.initial_rounds,
         loss=make_loss(samples.class_counts) if make_loss else entropy,
+        rng=contest.rng,
+        augment=contest.augment,
+    )
+
+
+def pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    """What ``fit(pieces=0.5)`` does, with as many neighbours as the plan of DOS has."""
+    samples, counts = contest.samples, contest.samples.class_counts.cpu()
+    with warnings.catch_warnings():  # of small classes: the plan of DOS has named them
+        warnings.simplefilter("ignore", UserWarning)
+        plan = Plan.in_part(counts, max(1, int(contest.plan.k.max()))).fitted_to(counts)
+    tau, pieces = 1.0, 0.5
+    check_pieces(pieces, tau, True, samples, plan)
+    return deep_over_sampling(
+        network,
+        samples,
+        plan,
+        rounds=contest.rounds,
+        initial_rounds=contest.initial_rounds,
+        tau=tau,
+        pieces=pieces,
         rng=contest.rng,
         augment=contest.augment,
     )
@@ -59,4 +83,10 @@ DOS_LDAM = Method(
         with_cosine_head,
         begins_as="ldam",
     ),
+)
+DOS_PIECES = Method(
+    "dos-pieces",
+    "DOS with pieces",
+    f"{_PAPER}; docs/modern.md",
+    Training("dos-pieces", pieced_stages, begins_as="plain"),
 )

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from ..losses import Loss
+from ..losses import Loss, adjusted
 from ..metrics import Report
 from ..network import Network, predict
 from ..stages import Stage
@@ -26,13 +25,7 @@ __all__ = ["ADJUSTED_AFTERWARDS", "LOGIT_ADJUSTMENT", "logit_adjusted"]
 
 def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
     """ℋ of the logits plus τ log π, π the classes' shares of the training set."""
-    shares = counts.cpu().double() / counts.sum().cpu()
-    offset = tau * shares.clamp(min=torch.finfo(torch.float32).tiny).log()
-    return partial(_adjusted, offset=offset)
-
-
-def _adjusted(logits: Tensor, labels: Tensor, *, offset: Tensor) -> Tensor:
-    return cross_entropy(logits + offset.to(logits), labels, reduction="none")
+    return adjusted(partial(cross_entropy, reduction="none"), counts, tau)
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
