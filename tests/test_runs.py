@@ -10,12 +10,14 @@ import torch
 from torch import nn
 from torch.optim import SGD
 
+from contests import pictures
 from deep_oversampling import InputError, Samples, TrainingError, measure, predict
 from deep_oversampling.data import Splits
 from deep_oversampling.history import Round
 from deep_oversampling.runs import Run, Settings, Task, evaluate, predict_files, prepare, train
 from deep_oversampling.runs.folder import save_run
 from deep_oversampling.runs.record import make_record
+from deep_oversampling.runs.settings import as_toml
 from deep_oversampling.runs.training import OnRound
 from deep_oversampling.runs.unfinished import begin
 from toy import blobs
@@ -24,7 +26,8 @@ ROUNDS = 3
 
 
 def task(**changes: object) -> Task:
-    splits = Splits("blobs", blobs((40, 30, 9)))
+    made = pictures if changes.get("pieces") else blobs
+    splits = Splits("blobs", made((40, 30, 9)))
     return prepare(Settings("blobs", rounds=ROUNDS, device="cpu", **changes), splits)
 
 
@@ -96,12 +99,12 @@ def test_the_baseline_is_presented_every_sample_once_a_round() -> None:
     assert all(sorted(one.validation or {}) == ["majority", "minority"] for one in rounds["plain"])
 
 
-@pytest.mark.parametrize("patience", [None, 1])
+@pytest.mark.parametrize("asked", [{}, {"patience": 1}, {"pieces": True}])
 def test_plain_rounds_of_dos_are_those_of_the_baseline(
-    tmp_path: Path, patience: int | None
+    tmp_path: Path, asked: dict[str, object]
 ) -> None:
     """They are trained once where they are kept, and both methods end as if alone."""
-    given, trained, found = task(patience=patience), [], []
+    given, trained, found = task(**asked), [], []
     alone = train(given)
     with begin(tmp_path / "run", "", given) as unfinished:
         shared = train(
@@ -122,6 +125,41 @@ def test_plain_rounds_of_dos_are_those_of_the_baseline(
         assert [replace(one, seconds=0) for one in ours[0]] == [
             replace(one, seconds=0) for one in ours[1]
         ]
+
+
+def test_pieces_are_for_dos_and_not_for_the_baseline() -> None:
+    given, without = task(pieces=True), task(pieces=True)
+    assert given.plan.k.tolist() == [5, 5, 5]
+    assert given.plan.r.tolist() == [1, 1, 2]
+    assert "pieces = true" in as_toml(given.settings)
+    assert any("shows a piece of a neighbour" in note for note in given.notes)
+    outcome = train(given)
+    plain = replace(without, settings=replace(without.settings, pieces=False))
+    other = train(plain)
+    assert outcome is not None
+    assert other is not None
+    weights = {
+        name: torch.equal(network.state_dict()["classifier.0.weight"], theirs)
+        for name, network in outcome.networks.items()
+        for theirs in [other.networks[name].state_dict()["classifier.0.weight"]]
+    }
+    assert weights == {"dos": False, "plain": True}
+
+
+def test_augmented_pictures_have_neighbours_where_pieces_are_of_them() -> None:
+    assert task(pieces=True, augment=True).plan.k.tolist() == [5, 5, 5]
+    assert task(pieces=True, augment=True, k=2).plan.k.tolist() == [2, 2, 2]
+
+
+def test_k_can_be_chosen_with_pieces() -> None:
+    given = task(pieces=True, k="auto")
+    assert sorted(one.k for one in given.candidates) == [3, 5, 10]
+
+
+def test_vectors_have_no_pieces() -> None:
+    splits = Splits("blobs", blobs((40, 30, 9)))
+    with pytest.raises(InputError, match=r"pieces must be of pictures, found samples of shape \("):
+        prepare(Settings("blobs", pieces=True, device="cpu"), splits)
 
 
 def test_a_run_is_opened_as_it_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def train(
         str | None,
         typer.Option(
             help="Neighbours, or auto: tried on a part of the data.",
-            show_default="5; 0 with --augment",
+            show_default="5; 0 with --augment and no --pieces",
         ),
     ] = None,
     rounds: Annotated[
@@ -83,6 +83,13 @@ def train(
             "--augment/--no-augment",
             help="Shift and mirror at random.",
             show_default="for colour pictures of 32 pixels and more",
+        ),
+    ] = None,
+    pieces: Annotated[
+        bool | None,
+        typer.Option(
+            "--pieces",
+            help="Pictures show pieces of neighbours: for deep networks that are judged evenly.",
         ),
     ] = None,
     no_baseline: Annotated[
@@ -125,6 +132,7 @@ def train(
         "size": size,
         "validation": validation,
         "augment": augment,
+        "pieces": pieces,
         "baseline": None if no_baseline is None else not no_baseline,
         "seed": seed,
         "device": device,

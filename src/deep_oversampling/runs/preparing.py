@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import SGD
 
 from ..augmentation import Augmentation, CropAndFlip
@@ -27,7 +28,9 @@ from ..zoo import choose_model, make_network
 from .settings import Settings
 from .without_gpu import NOTE, settled
 
-__all__ = ["Task", "prepare"]
+__all__ = ["PIECES", "Task", "prepare"]
+
+PIECES = 0.5  # of pictures, where they are asked for
 
 _COLOURED, _CROPPED = 3, 32  # channels and pixels from which on pictures count as photographs
 _FEW = 10  # samples of a class that tell little
@@ -99,10 +102,17 @@ def prepare(
         augment = len(shape) == 3 and shape[0] == _COLOURED and min(shape[1:]) >= _CROPPED
         if augment:
             notes.append("pictures are shifted and mirrored at random (not with --no-augment)")
+    pieces = bool(settings.pieces)
+    if pieces and len(shape) != 3:
+        raise InputError(
+            f"pieces must be of pictures, found samples of shape {shape}; leave --pieces out"
+        )
+    if pieces:
+        notes.append("every other picture shows a piece of a neighbour, rare classes have a margin")
     k = settings.k
     if k is None:
-        k = default_k(augmented=augment)
-        if augment:
+        k = default_k(augmented=augment and not pieces)
+        if not k:
             notes.append("so rare classes are over-sampled without neighbours (else say --k 5)")
     batch_size = min(settings.batch_size or 60, len(train))
     rounds = settings.rounds or choose_rounds(len(train), batch_size)
@@ -129,11 +139,12 @@ def prepare(
         notes.append(f"weights from {Path(settings.weights).name}{rest}")
     r_times, candidates = 1.0, list(chosen)
     if isinstance(k, str) and not chosen:
-        train_all = partial(fit_many, rounds=rounds, **_options(settings, changed, device))
+        options = _options(settings, changed, device) | {"pieces": PIECES if pieces else 0.0}
+        train_all = partial(fit_many, rounds=rounds, **options)
         candidates = select(
             lambda: network,
             train,
-            lambda counts, k, r_times: Plan.automatic(counts, k, r_times=r_times),
+            partial(_plan, pieces=pieces),
             train_all,
             seed=settings.seed,
             batch_size=batch_size,
@@ -142,7 +153,7 @@ def prepare(
         k, r_times = candidates[0].k, candidates[0].r_times
         notes.append(f"k = {k} and r = {r_times:g}/R were chosen on a part of the samples")
     counts = train.class_counts
-    plan = Plan.automatic(counts, k, r_times=r_times, names=train.classes)
+    plan = _plan(counts, k, r_times, pieces=pieces, names=train.classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the note says it in one line
         fitted = plan.fitted_to(counts, train.classes)
@@ -164,6 +175,14 @@ def prepare(
         tuple(candidates),
         tuple(notes),
     )
+
+
+def _plan(
+    counts: Tensor, k: int, r_times: float, *, pieces: bool, names: Sequence[str] | None = None
+) -> Plan:
+    if pieces:  # r follows from the counts alone
+        return Plan.in_part(counts, k, names=names)
+    return Plan.automatic(counts, k, r_times=r_times, names=names)
 
 
 def _some(names: list[str]) -> str:

@@ -37,6 +37,7 @@ class Settings:
     size: int | None = None  # side of pictures
     validation: float = 0.2  # share held out where the data has no validation split
     augment: bool | None = None  # crop and flip
+    pieces: bool | None = None  # every other picture shows a piece of a neighbour
     baseline: bool = True  # plain training beside DOS
     seed: int = 0
     device: str | None = None
@@ -93,7 +94,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("rounds", "patience", "batch_size", "size"), ((int, _NONE), "a whole number")),
     **dict.fromkeys(("learning_rate", "validation"), ((int, float), "a number")),
     **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
-    "augment": ((bool, _NONE), "true or false"),
+    **dict.fromkeys(("augment", "pieces"), ((bool, _NONE), "true or false")),
     "k": ((int, str, _NONE), "a whole number or 'auto'"),
     "seed": ((int,), "a whole number"),
 }

@@ -136,6 +136,7 @@ def _facts(task: Task, outcome: Outcome, record: Record) -> dict[str, str]:
         "optimiser": f"SGD, learning rate {settings.learning_rate:g}, momentum 0.9",
         "batch size": str(settings.batch_size),
         "augmentation": repr(task.augment) if task.augment else "none",
+        "pieces": "of a neighbour, in every other picture; a margin" if settings.pieces else "",
         "k": f"{int(task.plan.k.max())}" + (" (chosen)" if task.candidates else ""),
         "temperature": f"{outcome.temperature:.3g}",
         "seed": str(settings.seed),

@@ -20,7 +20,7 @@ from ..metrics import measure
 from ..network import Network, logits_of
 from ..peers import Peers
 from ..plan import Plan
-from .preparing import Task
+from .preparing import PIECES, Task
 from .unfinished import Unfinished
 from .witness import Witness
 
@@ -90,6 +90,7 @@ def train(
                 seed=task.settings.seed,
                 checkpoint=kept,
                 peers=peers,
+                pieces=PIECES if task.settings.pieces and method == "dos" else 0.0,
                 **task.options,
             )
         except (KeyboardInterrupt, Stopped, TrainingError) as error:

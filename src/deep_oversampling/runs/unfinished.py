@@ -73,7 +73,8 @@ class Unfinished:
         """So many rounds of the current training are those that another begins with."""
         assert self._current is not None
         k, r = plan.k.tolist(), plan.r.tolist()
-        self._current.begin_also(self._folder / method, rounds=rounds, k=k, r=r)
+        own = {"k": k, "r": r, "pieces": None, "tau": None}  # plain rounds have neither
+        self._current.begin_also(self._folder / method, rounds=rounds, **own)
 
     def keep(self, name: str, tensor: Tensor) -> None:
         """Beside the checkpoints, for the report; again is the same."""
