@@ -42,9 +42,9 @@ def trained(peers: Peers, kind: str, device: str) -> tuple[Any, Any, list[str]]:
     network, samples = small(seed=peers.rank), blobs(COUNTS)  # the weights of the first count
     if kind == "batch norm":
         network = normed()
-    elif kind == "pictures":
+    elif kind in ("pictures", "pieces of them"):
         network, samples = convolutional(), images()
-        options |= {"augment": CropAndFlip(1)}
+        options |= {"augment": CropAndFlip(1), "pieces": 0.5 if "pieces" in kind else 0.0}
     elif kind == "many neighbours":
         options |= {"plan": Plan(k=torch.tensor([7, 7, 7]), r=torch.tensor([1, 2, 3]))}
         options |= {"optimizer": partial(Adam, lr=1e-3), "pull_limit": None}
@@ -65,7 +65,8 @@ def trained(peers: Peers, kind: str, device: str) -> tuple[Any, Any, list[str]]:
     return state.cpu().numpy(), losses, seen
 
 
-KINDS = ["plain", "batch norm", "pictures", "many neighbours", "few samples", "stops early"]
+KINDS = ["plain", "batch norm", "pictures", "pieces of them", "many neighbours", "few samples"]
+KINDS += ["stops early"]
 
 
 def all_kinds(peers: Peers, device: str = "cpu") -> list[tuple[Any, Any, list[str]]]:

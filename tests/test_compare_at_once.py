@@ -2,6 +2,7 @@
 
 import pytest
 
+from deep_oversampling import Samples
 from deep_oversampling.data import Splits
 from deep_oversampling.rivals import METHODS, compare
 from deep_oversampling.rivals.compare import run_trials
@@ -14,10 +15,19 @@ SEEDS = (3, 4, 5)
 ONE_OF_EACH_TRAINING = {method.training.name: method for method in METHODS.values()}
 
 
+def squares(counts: tuple[int, ...], seed: int = 0) -> Samples:
+    flat = blobs(counts, d=64, seed=seed)
+    return flat.with_x(flat.x.view(-1, 1, 8, 8))
+
+
+OF_PICTURES = Splits("squares", squares((90, 60, 16)), test=squares((60, 60, 60), seed=7))
+
+
 def trials(method: str, monkeypatch: pytest.MonkeyPatch, *, at_once: int) -> list[Trial]:
     monkeypatch.setattr(compare, "how_many", lambda trainings, device: at_once)
     chosen = [ONE_OF_EACH_TRAINING[method]]
-    return list(run_trials(SPLITS, SETTING, chosen, SEEDS, device="cpu"))
+    splits = OF_PICTURES if method == "dos-pieces" else SPLITS
+    return list(run_trials(splits, SETTING, chosen, SEEDS, device="cpu"))
 
 
 @pytest.mark.parametrize("method", ONE_OF_EACH_TRAINING)

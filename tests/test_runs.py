@@ -154,6 +154,7 @@ def test_augmented_pictures_have_neighbours_where_pieces_are_of_them() -> None:
 def test_k_can_be_chosen_with_pieces() -> None:
     given = task(pieces=True, k="auto")
     assert sorted(one.k for one in given.candidates) == [3, 5, 10]
+    assert f"k = {given.candidates[0].k} was chosen on a part of the samples" in given.notes
 
 
 def test_vectors_have_no_pieces() -> None:

@@ -151,7 +151,8 @@ def prepare(
         )
     if isinstance(k, str):
         k, r_times = candidates[0].k, candidates[0].r_times
-        notes.append(f"k = {k} and r = {r_times:g}/R were chosen on a part of the samples")
+        chose = f"k = {k} was" if pieces else f"k = {k} and r = {r_times:g}/R were"
+        notes.append(f"{chose} chosen on a part of the samples")
     counts = train.class_counts
     plan = _plan(counts, k, r_times, pieces=pieces, names=train.classes)
     with warnings.catch_warnings():
