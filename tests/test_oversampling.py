@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paper_loops as paper
-from deep_oversampling import TrainingError
+from deep_oversampling import Plan, TrainingError, embed, oversample
 from deep_oversampling.moments import total_variance
 from deep_oversampling.oversampling import MicroClusters, sample_simplex
 from deep_oversampling.presenting import batches
 from strategies import Problem, problems
-from toy import blobs, generator, members_of, overloaded
+from toy import blobs, generator, members_of, overloaded, small
 
 
 @given(problems())
@@ -185,3 +185,18 @@ def test_rows_with_any_neighbour_come_first() -> None:
     assert (k[len(batch.v) :] == 0).all()
     assert torch.equal(batch.mask.sum(1), k[: len(batch.v)])
     assert torch.equal(z.has_neighbours, samples.y[z.anchor] > 0)
+
+
+def test_a_fraction_of_r_is_drawn_anew_and_the_class_has_its_rows() -> None:
+    samples, plan = blobs((20, 12, 6)), Plan(k=[0, 3, 3], r=[1, 1.5, 2.7])
+    v, first = embed(small(), samples.x), None
+    for seed in range(3):
+        table = oversample(samples, v, plan, generator=generator(seed))
+        times = table.anchor.bincount(minlength=len(samples))
+        for j, (rows, least) in enumerate([(20, 1), (18, 1), (16, 2)]):
+            own = times[samples.y == j]
+            assert int(own.sum()) == rows
+            assert set(own.tolist()) <= {least, least + 1}
+        assert torch.equal(table.anchor, table.anchor.sort().values)
+        assert not torch.equal(times, first) if seed else True
+        first = times

@@ -197,8 +197,8 @@ def trained(**options: object):
 def test_fit_levels_classes_in_part_and_has_a_margin_by_default() -> None:
     network, history = trained(pieces=0.5)
     plan = Plan.in_part(torch.tensor([30, 12, 6]))
-    assert [one.presented for one in history.rounds] == [48, 48, 66, 66]
-    assert int((plan.r * torch.tensor([30, 12, 6])).sum()) == 66
+    assert [one.presented for one in history.rounds] == [48, 48, 62, 62]
+    assert plan.rows(torch.tensor([30, 12, 6])).tolist() == [30, 19, 13]
     assert history.rounds[-1].embedding_loss > 0
     said, _ = trained(pieces=0.5, tau=1.0, plan=plan)
     assert torch.equal(weights(network), weights(said))
@@ -271,8 +271,8 @@ def test_the_estimator_has_them_too() -> None:
     images = pictures((30, 12, 6))
     made = DOSClassifier(pieces=0.5, rounds=1, augment=CropAndFlip(1), device="cpu", k=2)
     made.fit(images.x.numpy(), images.y.numpy())
-    assert repr(made.plan_) == "Plan(k=[2, 2, 2], r=[1, 2, 2])"
-    assert made.history_.rounds[-1].presented == 66
+    assert repr(made.plan_) == "Plan(k=[2, 2, 2], r=[1.0, 1.58, 2.24])"
+    assert made.history_.rounds[-1].presented == 62
     named = DOSClassifier(pieces=0.5, minority=[2], k=2, rounds=1, device="cpu")
     named.fit(images.x.numpy(), images.y.numpy())
     assert repr(named.plan_) == "Plan(k=[0, 0, 2], r=[1, 1, 4])"

@@ -170,9 +170,11 @@ def test_shorthand_becomes_dense_vectors() -> None:
     ("k", "r", "message"),
     [
         ([0, -1], [1, 1], r"k must hold one whole number ≥ 0 per class, found \[0, -1\]"),
-        ([0, 1], [1, 0], r"r must hold one whole number ≥ 1 per class, found \[1, 0\]"),
+        ([0, 1], [1, 0], r"r must hold one number ≥ 1 per class, found \[1, 0\]"),
         ([0.0, 1.5], [1, 1], r"k must hold one whole number"),
-        ([0, 1], [1.0, 1.0], r"r must hold one whole number"),
+        ([0, 1], [1.0, 0.5], r"r must hold one number ≥ 1 per class, found \[1.0, 0.5\]"),
+        ([0, 1], [1.0, float("nan")], r"r must hold one number"),
+        ([0, 1], [1.0, float("inf")], r"r must hold one number"),
         ([[0, 1]], [1, 1], r"k must hold one whole number"),
         (5, [1, 1], r"k must hold one whole number ≥ 0 per class, found 5"),
         ([0, 1], [1, 1, 1], r"same classes, found 2 values of k and 3 of r"),
@@ -194,24 +196,32 @@ def test_minority_must_be_some_but_not_all_classes(minority: list[int]) -> None:
 def test_in_part_presents_a_class_by_its_share_to_the_power_of_q(q: float) -> None:
     counts = torch.tensor([10_000, 2_500, 400, 100])
     plan = Plan.in_part(counts, q=q)
-    shown = (plan.r * counts).double()
-    expected = counts.double().pow(q)
-    ratio = (shown / expected) / (shown / expected)[0]
-    assert bool(((ratio > 0.85) & (ratio < 1.15)).all())
+    ratio = plan.rows(counts) / counts.double().pow(q)
+    torch.testing.assert_close(ratio / ratio[0], torch.ones_like(ratio), rtol=0.01, atol=0)
     assert vectors(plan)[0] == [5] * 4
     assert plan.minority.tolist() == [False, True, True, True]
 
 
 def test_in_part_has_no_minority_where_no_class_is_rare() -> None:
-    plan = Plan.in_part(torch.tensor([100, 60]), k=3)
-    assert vectors(plan) == ([3, 3], [1, 1])
+    plan = Plan.in_part(torch.tensor([100, 64]), k=3)
+    assert vectors(plan) == ([3, 3], [1.0, 1.25])
     assert not plan.minority.any()
+    assert vectors(Plan.in_part(torch.tensor([9, 9]))) == ([5, 5], [1, 1])
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.1, float("nan")])
 def test_in_part_says_what_q_must_be(q: float) -> None:
     with pytest.raises(InputError, match=r"q must lie in \[0, 1\], found"):
         Plan.in_part(torch.tensor([10, 5]), q=q)
+
+
+def test_fractions_are_kept_and_whole_numbers_are_whole() -> None:
+    assert Plan([0, 1], [1.0, 3.0]).r.dtype == torch.long
+    plan = Plan([0, 1], [1.0, 2.5])
+    assert plan.r.tolist() == [1.0, 2.5]
+    assert plan.rows(torch.tensor([7, 3])).tolist() == [7, 8]
+    assert plan.minority.tolist() == [False, True]
+    assert repr(plan) == "Plan(k=[0, 1], r=[1.0, 2.5])"
 
 
 PLANS_BY_COUNTS = {

@@ -130,7 +130,7 @@ def test_plain_rounds_of_dos_are_those_of_the_baseline(
 def test_pieces_are_for_dos_and_not_for_the_baseline() -> None:
     given, without = task(pieces=True), task(pieces=True)
     assert given.plan.k.tolist() == [5, 5, 5]
-    assert given.plan.r.tolist() == [1, 1, 2]
+    assert given.plan.rows(given.train.class_counts).tolist() == [32, 28, 15]
     assert "pieces = true" in as_toml(given.settings)
     assert any("shows a piece of a neighbour" in note for note in given.notes)
     outcome = train(given)

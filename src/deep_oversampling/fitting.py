@@ -203,7 +203,7 @@ def fit_many(
         plan = plan or default_plan(counts, own.classes, augment is not None, pieces > 0)
         plan = plan.fitted_to(counts, own.classes)
         check_pieces(pieces, tau, weighted, own, plan)
-        presents = int((plan.r * counts.cpu()).sum())
+        presents = int(plan.rows(counts).sum())
         presented.add((len(own), presents))
         network.to(place)
         own = moved[id(own)]

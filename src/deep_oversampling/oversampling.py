@@ -185,7 +185,7 @@ def oversample(
     if isinstance(v, Tensor):
         _check(samples, v, plan)
         v = Embeddings.of(v, samples, plan.k > 0)
-    r = plan.r.to(device)[y]
+    r = _times(plan, y, generator)
     anchor = torch.arange(len(samples), device=device).repeat_interleave(r)
     crowded = (plan.k > 0).to(device)[y].repeat_interleave(r).nonzero().flatten()
     hood = torch.arange(len(v.rows), device=device).repeat_interleave(r[v.rows])
@@ -203,6 +203,22 @@ def oversample(
     else:
         w = members.float()
     return Overloaded(samples, v.rows, v.v, neighborhoods, anchor, crowded, hood, w, v.variance)
+
+
+def _times(plan: Plan, y: Tensor, generator: Generator) -> Tensor:  # (m,)
+    """r_j of every sample; where it is a fraction, some of the class are drawn for one row more."""
+    if not plan.r.is_floating_point():
+        return plan.r.to(y.device)[y]
+    own = y.cpu()
+    counts = torch.bincount(own, minlength=len(plan.r))
+    least = plan.r.floor().long()
+    more = plan.rows(counts) - least * counts  # (n,)
+    order = torch.randperm(len(own), generator=generator)
+    order = order[own[order].argsort(stable=True)]  # class by class, each in an order of its own
+    first = counts.cumsum(0) - counts
+    drawn = torch.empty_like(own)
+    drawn[order] = (torch.arange(len(own)) - first[own[order]] < more[own[order]]).long()
+    return (least[own] + drawn).to(y.device)
 
 
 def _check(samples: Samples, v: Tensor, plan: Plan) -> None:

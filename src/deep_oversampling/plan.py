@@ -34,7 +34,8 @@ def default_k(augmented: bool) -> int:
 class Plan:
     """{k_j} and {r_j}: in-class neighbours and presentations per round, for each class.
 
-    k_j = 0, r_j = 1 is plain training of class j; k_j = 0, r_j > 1 is random over-sampling.
+    k_j = 0, r_j = 1 is plain training of class j; k_j = 0, r_j > 1 is random over-sampling. r_j may
+    be a fraction: then some samples of the class, others in every round, are presented once more.
     ``minority`` marks the classes that the plan favours: by default those with more than the
     least k or r, so none where all classes are treated alike.
 
@@ -43,13 +44,13 @@ class Plan:
     """
 
     k: Tensor  # (n,)  ≥ 0
-    r: Tensor  # (n,)  ≥ 1
+    r: Tensor  # (n,)  ≥ 1, integers or, where one is a fraction, floats
     minority: Tensor  # (n,)  bool
 
     def __init__(
-        self, k: Tensor | Sequence[int], r: Tensor | Sequence[int], minority: Tensor | None = None
+        self, k: Tensor | Sequence[int], r: Tensor | Sequence[float], minority: Tensor | None = None
     ) -> None:
-        k, r = _whole_numbers("k", k, least=0), _whole_numbers("r", r, least=1)
+        k, r = _numbers("k", k, least=0, whole=True), _numbers("r", r, least=1, whole=False)
         if len(k) != len(r):
             raise InputError(
                 f"k and r must name the same classes, found {len(k)} values of k and {len(r)} of r"
@@ -59,7 +60,7 @@ class Plan:
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
-        return f"Plan(k={self.k.tolist()}, r={self.r.tolist()})"
+        return f"Plan(k={self.k.tolist()}, r={[round(one, 2) for one in self.r.tolist()]})"
 
     @classmethod
     def for_minority(
@@ -152,20 +153,27 @@ class Plan:
     ) -> Plan:
         """Classes levelled in part: one with a share π_j of the samples is presented ∝ π_j^q.
 
-        So r_j = (m_max / m_j)^(1 − q), rounded: q = 0 levels all classes, q = 1 leaves them as
-        they are. All have k neighbours; rare ones are those of `automatic`. With pieces of
-        neighbours and a margin τ this is DOS for a network with batch norm and augmentation
-        (docs/modern.md).
+        So r_j = (m_max / m_j)^(1 − q): q = 0 levels all classes, q = 1 leaves them as they are. All
+        have k neighbours; rare ones are those of `automatic`. With pieces of neighbours and a
+        margin τ this is DOS for a network with batch norm and augmentation (docs/modern.md).
 
         >>> Plan.in_part(torch.tensor([100, 80, 20, 1]))
-        Plan(k=[5, 5, 5, 5], r=[1, 1, 2, 10])
+        Plan(k=[5, 5, 5, 5], r=[1.0, 1.12, 2.24, 10.0])
         """
         counts = _checked_counts(counts, names)
         _check_strength(k, 1.0)
         if not 0 <= q <= 1:
             raise InputError(f"q must lie in [0, 1], found {q}")
-        r = (counts.max() / counts.double()).pow(1 - q).round().long()
+        r = (counts.max() / counts.double()).pow(1 - q)
         return cls(torch.full_like(counts, k), r, 2 * counts < counts.max())
+
+    def rows(self, counts: Tensor) -> Tensor:  # (n,) -> (n,)
+        """r_j m_j, rounded: what a round presents of each class.
+
+        >>> Plan(k=[0, 5], r=[1, 2.5]).rows(torch.tensor([100, 15])).tolist()
+        [100, 38]
+        """
+        return (self.r.double() * counts.cpu()).round().long()
 
     def without_neighbours(self) -> Plan:
         """Random over-sampling with the same number of presentations: k = 0, r as it is."""
@@ -207,16 +215,18 @@ def default_plan(
     return Plan.automatic(counts, default_k(augmented), names=names)
 
 
-def _whole_numbers(name: str, values: Tensor | Sequence[int], *, least: int) -> Tensor:  # (n,)
+def _numbers(
+    name: str, values: Tensor | Sequence[float], *, least: int, whole: bool
+) -> Tensor:  # (n,)
+    kind = "whole number" if whole else "number"
     try:
         found = torch.as_tensor(values)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must hold whole numbers: {error}") from None
-    if found.ndim != 1 or found.is_floating_point() or not bool((found >= least).all()):
-        raise InputError(
-            f"{name} must hold one whole number ≥ {least} per class, found {found.tolist()}"
-        )
-    return found.long().cpu()
+        raise InputError(f"{name} must hold {kind}s: {error}") from None
+    wrong = found.is_complex() or (whole and found.is_floating_point())
+    if wrong or found.ndim != 1 or not bool(((found >= least) & found.isfinite()).all()):
+        raise InputError(f"{name} must hold one {kind} ≥ {least} per class, found {found.tolist()}")
+    return found.double().cpu() if bool((found != found.round()).any()) else found.long().cpu()
 
 
 def _check_strength(k: int, r_times: float) -> None:

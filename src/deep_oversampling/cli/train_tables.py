@@ -33,7 +33,8 @@ def print_task(task: Task) -> None:
     shape = " × ".join(map(str, train.x.shape[1:]))
     say(f"{task.splits.name}: samples of {shape}, {train.n} classes")
     counts, held = train.class_counts.tolist(), task.validation.class_counts.tolist()
-    k, r = task.plan.k.tolist(), task.plan.r.tolist()
+    k, r = task.plan.k.tolist(), [_short(one) for one in task.plan.r.tolist()]
+    shown = task.plan.rows(train.class_counts).tolist()
     order = sorted(range(train.n), key=lambda j: -counts[j])
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("class", overflow="fold", max_width=_NAME)
@@ -41,7 +42,7 @@ def print_task(task: Task) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
 
     def add(j: int) -> None:
-        cells = (counts[j], held[j], k[j], r[j], r[j] * counts[j])
+        cells = (counts[j], held[j], k[j], r[j], shown[j])
         style = "bold" if bool(task.plan.minority[j]) else ""
         table.add_row(cell(train.classes[j]), *map(str, cells), style=style)
 
@@ -70,6 +71,11 @@ def print_task(task: Task) -> None:
     )
     for note in task.notes:
         say(note)
+
+
+def _short(r: float) -> str:
+    """2, or 1.29."""
+    return f"{r:.2f}".rstrip("0").rstrip(".")
 
 
 def _told(plan: Plan) -> str:

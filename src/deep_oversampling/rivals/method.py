@@ -64,7 +64,7 @@ class Contest:
     @property
     def presented(self) -> int:
         """Σ r_j m_j: the rows of a multi-task round of DOS."""
-        return int((self.plan.r * self.samples.class_counts.cpu()).sum())
+        return int(self.plan.rows(self.samples.class_counts).sum())
 
 
 Stages = Callable[[Network, Contest], Iterator[Stage]]

@@ -48,7 +48,8 @@ def with_smote(samples: Samples, plan: Plan, rng: Streams) -> Samples | Joined:
     neighbours. Frequent classes are not read at all.
     """
     smote = imbalanced_learn()
-    missing = (plan.r - 1) * samples.class_counts.cpu()  # (n,)
+    counts = samples.class_counts.cpu()
+    missing = plan.rows(counts) - counts  # (n,)
     total, device = int(missing.sum()), samples.y.device
     if not total:
         return samples

@@ -59,7 +59,7 @@ class Task:
     @property
     def presented(self) -> int:
         """Σ r_j m_j: the rows of a multi-task round."""
-        return int((self.plan.r * self.train.class_counts.cpu()).sum())
+        return int(self.plan.rows(self.train.class_counts).sum())
 
     @property
     def stop(self) -> EarlyStopping | None:

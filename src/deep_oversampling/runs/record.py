@@ -173,7 +173,8 @@ _parts = ("train", "validation")
 _MUST: dict[str, tuple[Holds, str]] = {
     **dict.fromkeys(("status", "data", "model", "input_dtype"), (is_text, "text")),
     **dict.fromkeys(("classes", "minority"), (list_of(is_text), "a list of names")),
-    **dict.fromkeys(("k", "r"), (list_of(is_count), "a list of whole numbers")),
+    "k": (list_of(is_count), "a list of whole numbers"),
+    "r": (list_of(_is_positive), "a list of numbers above 0"),
     **dict.fromkeys(("temperature", "seconds"), (_is_positive, "a number above 0")),
     "input_shape": (_is_shape, f"the sides of a sample of at most {_LARGEST:,} values"),
     "counts": (table_of(list_of(is_count), needs=_parts), "counts to train and validate on"),

@@ -32,7 +32,7 @@ def tell(task: Task, outcome: Outcome, record: Record) -> Story:
         classes=train.classes,
         minority=tuple(plan.minority.nonzero().flatten().tolist()),
         counts=counts.numpy(),
-        presented=(plan.r * counts).numpy(),
+        presented=plan.rows(counts).numpy(),
         k=plan.k.numpy(),
         labels=task.validation.y.cpu().numpy(),
         probabilities={name: p.float().numpy() for name, p in outcome.probabilities.items()},
