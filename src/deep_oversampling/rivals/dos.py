@@ -22,16 +22,24 @@ __all__ = ["DOS", "DOS_KNN", "DOS_LDAM", "DOS_LOGIT_ADJUSTMENT", "DOS_LR", "DOS_
 
 
 def stages(
-    network: Network, contest: Contest, make_loss: Callable[[Tensor], Loss] | None = None
+    network: Network,
+    contest: Contest,
+    make_loss: Callable[[Tensor], Loss] | None = None,
+    *,
+    plan: Plan | None = None,  # default: the contest's
+    pieces: float = 0.0,
+    tau: float = 0.0,
 ) -> Iterator[Stage]:
     samples = contest.samples
     return deep_over_sampling(
         network,
         samples,
-        contest.plan,
+        plan or contest.plan,
         rounds=contest.rounds,
         initial_rounds=contest.initial_rounds,
         loss=make_loss(samples.class_counts) if make_loss else entropy,
+        pieces=pieces,
+        tau=tau,
         rng=contest.rng,
         augment=contest.augment,
     )
@@ -43,19 +51,9 @@ def pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     with warnings.catch_warnings():  # of small classes: the plan of DOS has named them
         warnings.simplefilter("ignore", UserWarning)
         plan = Plan.in_part(counts, max(1, int(contest.plan.k.max()))).fitted_to(counts)
-    tau, pieces = 1.0, 0.5
-    check_pieces(pieces, tau, True, samples, plan)
-    return deep_over_sampling(
-        network,
-        samples,
-        plan,
-        rounds=contest.rounds,
-        initial_rounds=contest.initial_rounds,
-        tau=tau,
-        pieces=pieces,
-        rng=contest.rng,
-        augment=contest.augment,
-    )
+    pieces, tau = 0.5, 1.0
+    check_pieces(pieces, tau, True, samples, plan)  # now, not after the initial rounds
+    return stages(network, contest, plan=plan, pieces=pieces, tau=tau)
 
 
 _PAPER = "Ando and Huang, Deep Over-sampling Framework, ECML PKDD 2017"
