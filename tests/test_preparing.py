@@ -1,11 +1,13 @@
 """What is decided where an option of a run is not given."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deep_oversampling import cli
+from deep_oversampling import InputError, cli
 from deep_oversampling.data import load
 from deep_oversampling.runs import Settings, prepare
 from picture_files import folder_of
@@ -50,3 +52,42 @@ def test_where_nothing_is_over_sampled_nothing_is_trained_twice(tmp_path: Path) 
     assert told in shown
     assert "all get r = 1 and no neighbours" in shown
     assert not Path("run/baseline.safetensors").exists()
+
+
+def test_pieces_from_the_command_line(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
+    call = CliRunner().invoke
+    result = call(cli.app, ["train", "photos", "--pieces", "--rounds", "2", "--out", "run"])
+    assert result.exit_code == 0, result.output
+    shown = " ".join(result.output.split())
+    assert "every other picture shows a piece of a neighbour" in shown
+    assert "b 6 1 5 1.63 10" in shown  # to train, to validate, k, r, rows
+    record = json.loads(Path("run/run.json").read_text())
+    assert record["r"] == [1.0, pytest.approx((16 / 6) ** 0.5)]
+    assert "pieces = true" in Path("run/config.toml").read_text()
+    assert call(cli.app, ["evaluate", "run", "photos"]).exit_code == 0
+    again = call(cli.app, ["train", "--config", "run/config.toml", "--out", "again"])
+    assert again.exit_code == 0, again.output
+    assert (
+        Path("again/model.safetensors").read_bytes() == Path("run/model.safetensors").read_bytes()
+    )
+
+
+def test_classes_that_are_nearly_alike_are_levelled_too(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 20, "b": 15}, (40, 32, 3))
+    command = ["train", "photos", "--pieces", "--rounds", "1", "--no-baseline", "--out", "run"]
+    shown = " ".join(CliRunner().invoke(cli.app, command).output.split())
+    assert "all get k neighbours, and are shown r times" in shown
+
+
+def test_pieces_need_pictures_and_neighbours(tmp_path: Path) -> None:
+    np.savez("vectors.npz", x=np.eye(20, 4, dtype=np.float32), y=np.arange(20) % 2)
+    folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
+    for data, *more, message in (
+        ("vectors.npz", "pieces must be of pictures"),
+        ("photos", "--k", "0", "pieces must be of neighbours"),
+    ):
+        result = CliRunner().invoke(cli.app, ["train", data, "--pieces", *more, "--out", "run"])
+        assert isinstance(result.exception, InputError)  # which `main` tells in a line
+        assert message in str(result.exception)
+        assert not Path("run").exists()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from deep_oversampling import __version__
+from deep_oversampling import __version__, algorithm
 from deep_oversampling.data import fingerprint, load
 from deep_oversampling.report.story import Story
 from deep_oversampling.runs import Outcome, Settings, Task, prepare, train
@@ -63,6 +63,33 @@ def test_over_sampled_examples_are_rows_of_the_last_round(
         assert one.image is not None
         assert one.image.shape == (12, 12, 3)
         assert len({one.name, *(name for _, name, _ in one.neighbours)}) == 6
+
+
+def test_with_pieces_the_pictures_are_those_that_were_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(tmp_path / "fruit", COUNTS, (12, 12, 3))
+    settings = Settings(str(folder), rounds=2, pieces=True, augment=True, device="cpu")
+    task = prepare(settings, load(folder, cache=tmp_path / "c"))
+    tables, make = [], algorithm.with_pieces
+    keep = lambda *given, **more: tables.append(make(*given, **more)) or tables[-1]  # noqa: E731
+    monkeypatch.setattr(algorithm, "with_pieces", keep)
+    outcome = train(task)
+    assert outcome is not None
+    last = tables[-1]
+    shown = last[torch.arange(len(last))]
+    story = tell(task, outcome, make_record(task, outcome, held_out=True))
+    assert story.facts["pieces"].startswith("of a neighbour")
+    assert {one.label for one in story.over_sampled} == {0, 1, 2}
+    for one in story.over_sampled:
+        (neighbour,) = one.neighbours
+        assert one.weight + neighbour[2] == pytest.approx(1, abs=1e-5)
+        assert Path(neighbour[1]).parent.name == Path(one.name).parent.name
+        assert neighbour[1] != one.name
+        assert one.image is not None
+        x = torch.from_numpy(one.image).permute(2, 0, 1)
+        assert bool((shown.x == x).flatten(1).all(1).any())
+    assert 0 < sum(one.weight < 1 for one in story.over_sampled) < len(story.over_sampled)
 
 
 def test_mistakes_are_the_most_certain_of_rare_classes(

@@ -83,6 +83,8 @@ def _told(plan: Plan) -> str:
     rare, neighbours = int(plan.minority.sum()), bool(plan.k.any())
     if not rare:
         none = "no class has less than half the samples of the largest: all get "
+        if bool((plan.r > 1).any()):  # levelled in part, where there is little to level
+            return none + "k neighbours, and are shown r times"
         return none + ("k neighbours, r = 1" if neighbours else "r = 1 and no neighbours")
     over = f"{rare} rare class{'es are' if rare > 1 else ' is'} over-sampled"
     told = f"{over}: each sample is shown r times a round"

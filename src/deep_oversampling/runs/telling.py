@@ -10,10 +10,11 @@ from torch import Tensor
 from ..embeddings import Embeddings
 from ..moments import moments_of
 from ..oversampling import oversample
+from ..pieces import with_pieces
 from ..report.story import Mistake, Moment, OverSampled, Story
 from ..samples import Samples
 from ..seeding import streams
-from .preparing import Task
+from .preparing import PIECES, Task
 from .record import Record
 from .training import Outcome
 
@@ -70,21 +71,27 @@ def _over_sampled(task: Task, outcome: Outcome) -> list[OverSampled]:
     known = Embeddings(kept, v.cpu(), moments_of(v.cpu(), y[kept], train.n))
     rng = streams(task.settings.seed)
     z = oversample(train.to("cpu"), known, plan, generator=rng("weights", t))
+    if task.settings.pieces:
+        pieced = with_pieces(z, PIECES, generator=rng("pieces", t))
     counts = train.class_counts.cpu()
     rare = [j for j in counts.argsort(stable=True).tolist() if plan.k[j] > 0][:_CLASSES]
     first = torch.searchsorted(z.hood, torch.arange(len(z.kept)))  # each sample's first weights
     found = []
     for j in rare:
         for hood in (y[z.kept] == j).nonzero().flatten()[:_PER_CLASS].tolist():
-            there = z.neighborhoods.mask[hood]
+            there, row = z.neighborhoods.mask[hood], int(first[hood])
             i, *members = z.kept[z.neighborhoods.index[hood][there]].tolist()
-            weights = z.w[first[hood]][there].tolist()
+            weights, image = z.w[row][there].tolist(), _image(train, i)
+            if task.settings.pieces:  # as it is shown: with a piece of one of them, or of none
+                batch = pieced[z.crowded[row : row + 1]]
+                image, own = _picture(batch.x[0]), int(pieced.member[row]) - 1
+                weights, members = (batch.w[0] * z.variance).tolist(), members[own : own + 1]
             neighbours = tuple(
                 (_image(train, other), task.splits.file_of(train, other), float(weight))
                 for other, weight in zip(members, weights[1:], strict=True)
             )
             name = task.splits.file_of(train, i)
-            found.append(OverSampled(j, _image(train, i), name, float(weights[0]), neighbours))
+            found.append(OverSampled(j, image, name, float(weights[0]), neighbours))
     return found
 
 
@@ -109,15 +116,17 @@ def _mistakes(task: Task, p: Tensor) -> tuple[Mistake, ...]:
 
 
 def _image(samples: Samples, row: int) -> NDArray[np.uint8] | None:  # (h, w) or (h, w, 3)
-    shape = samples.x.shape[1:]
-    if len(shape) != 3 or shape[0] not in (1, 3):
+    return _picture(samples.x[torch.tensor([row])][0].cpu())
+
+
+def _picture(x: Tensor) -> NDArray[np.uint8] | None:  # (c, h, w)
+    if x.ndim != 3 or len(x) not in (1, 3):
         return None
-    x = samples.x[torch.tensor([row])][0].cpu()
     if x.dtype != torch.uint8:  # of any range: dark to bright
         low, high = x.min(), x.max()
         x = ((x - low) / (high - low).clamp(min=1e-12) * 255).to(torch.uint8)
     array: NDArray[np.uint8] = x.permute(1, 2, 0).numpy()
-    return array[:, :, 0].copy() if shape[0] == 1 else array.copy()
+    return array[:, :, 0].copy() if len(x) == 1 else array.copy()
 
 
 def _facts(task: Task, outcome: Outcome, record: Record) -> dict[str, str]:

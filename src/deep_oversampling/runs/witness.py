@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..embeddings import embed_classes
 from ..network import Network, embed
+from ..seeding import streams
 from .preparing import Task
 from .unfinished import Unfinished
 
@@ -46,10 +47,13 @@ class Witness:
             some = self._task.validation.subset(self.rows)
             self._keep(_moment(done), embed(network, some.x))
         if done == 2 * self._task.rounds - 1:  # the next round is the last
-            self._keep(_LAST, self._over_sampled(network))
+            self._keep(_LAST, self._over_sampled(network, self._task.rounds - 1))
 
-    def _over_sampled(self, network: Network) -> Tensor:  # (s, d)
-        return embed_classes(network, self._task.train, self._task.plan.k > 0).v
+    def _over_sampled(self, network: Network, t: int) -> Tensor:  # (s, d)
+        """As Algorithm 1 makes it for round t: of changed copies, where training sees such."""
+        task, views = self._task, streams(self._task.settings.seed)("views", t)
+        wanted = task.plan.k > 0
+        return embed_classes(network, task.train, wanted, augment=task.augment, generator=views).v
 
     def _keep(self, name: str, v: Tensor) -> None:
         self._seen[name] = v.float().cpu()
@@ -74,7 +78,8 @@ class Witness:
         T = self._task.rounds
         if _LAST in self._seen and done == 2 * T:
             return T - 1, self._seen[_LAST]
-        return max(0, done - T), self._over_sampled(network).float()
+        t = max(0, done - T)
+        return t, self._over_sampled(network, t).float()
 
 
 def _moment(done: int) -> str:
