@@ -89,7 +89,7 @@ def train(
         bool | None,
         typer.Option(
             "--pieces",
-            help="Pictures show pieces of neighbours: for deep networks that are judged evenly.",
+            help="Pictures show pieces of neighbours: for deep networks, judged evenly.",
         ),
     ] = None,
     no_baseline: Annotated[
