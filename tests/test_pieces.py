@@ -107,6 +107,33 @@ def test_areas_are_uniform_but_for_what_the_border_cuts_off() -> None:
     assert float(a.max()) > 0.8
 
 
+def test_a_piece_is_what_its_bounds_say() -> None:
+    table = pieced()
+    top, bottom, left, right = table.piece.unbind(1)
+    assert bool(((top >= 0) & (top <= bottom) & (bottom <= 8)).all())
+    assert bool(((left >= 0) & (left <= right) & (right <= 6)).all())
+    assert (int(bottom.max()), int(right.max())) == (8, 6)
+    own = table.table.anchor[table.table.crowded]
+    for row, x in enumerate(table[table.table.crowded].x):
+        expected = torch.zeros(8, 6, dtype=torch.bool)
+        expected[top[row] : bottom[row], left[row] : right[row]] = True
+        assert torch.equal((x != own[row]).all(0), expected)
+
+
+def test_neighbour_area_and_place_are_drawn_each_by_itself() -> None:
+    table = pieced(0.5, samples=numbered((40, 1)), plan=Plan([2, 0], [200, 1]))
+    top, bottom, left, right = table.piece.double().unbind(1)
+    area, shown = (bottom - top) * (right - left), bottom > top
+    assert float(area.max()) > 0.8 * 8 * 6  # of those that are shown, as large as they may be
+    small = shown & (area < 6)
+    assert int(small.sum()) > 200
+    draws = [table.member.double(), area, (top + bottom) / 2, (left + right) / 2]
+    found = torch.corrcoef(torch.stack(draws)[:, small])
+    assert float((found - torch.eye(4)).abs().max()) < 0.2
+    assert draws[2][small].mean() == pytest.approx(4, abs=0.5)
+    assert draws[3][small].mean() == pytest.approx(3, abs=0.4)
+
+
 # the targets
 
 

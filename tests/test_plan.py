@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import paper_loops as paper
 from deep_oversampling import InputError, Plan
+from deep_oversampling.plan import default_plan
 from toy import blobs, small, train
 
 CIFAR10_LT = [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
@@ -207,6 +208,22 @@ def test_in_part_has_no_minority_where_no_class_is_rare() -> None:
     assert vectors(plan) == ([3, 3], [1.0, 1.25])
     assert not plan.minority.any()
     assert vectors(Plan.in_part(torch.tensor([9, 9]))) == ([5, 5], [1, 1])
+
+
+def test_in_part_has_the_minority_and_the_checks_of_automatic() -> None:
+    counts = torch.tensor([100, 50, 49])
+    assert Plan.in_part(counts).minority.tolist() == [False, False, True]
+    with pytest.raises(InputError, match="k must be a whole number ≥ 0, found -3"):
+        Plan.in_part(counts, k=-3)
+
+
+def test_the_default_has_neighbours_where_nothing_is_augmented_or_pieces_are_of_them() -> None:
+    counts = torch.tensor([100, 25])
+    assert vectors(default_plan(counts, None, augmented=False, pieces=False)) == ([0, 5], [1, 4])
+    assert vectors(default_plan(counts, None, augmented=True, pieces=False)) == ([0, 0], [1, 4])
+    for augmented in (False, True):
+        plan = default_plan(counts, None, augmented=augmented, pieces=True)
+        assert vectors(plan) == ([5, 5], [1, 2])
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.1, float("nan")])
