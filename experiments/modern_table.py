@@ -1,7 +1,7 @@
 """What `modern.py` found, as a Markdown table: mean ± sd, and what each form adds.
 
     python experiments/modern_table.py OUT.jsonl … [--measure few] [--seeds 5 10]
-    python experiments/modern_table.py OUT.jsonl --compare 'la+pasted-half[k=5]' --to la
+    python experiments/modern_table.py OUT.jsonl --compare la+pieces-half --to la
 
 A form is paired seed by seed with its partner, and a form of DOS with over-sampling alone; p is
 that of a paired t-test, two-sided. Best first. `probe` is what a logistic regression on f(x)
