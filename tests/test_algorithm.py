@@ -32,7 +32,7 @@ class Momentum:
 
 
 def presented(rows: int, t: int) -> Iterator[list[int]]:
-    """The rows of every batch of round t, the last batch short."""
+    """The rows of every batch of round t."""
     order, present = batches(rows, BATCH, streams(SEED)("training", t))
     for batch, real in zip(order, present, strict=True):
         yield batch[real].tolist()

@@ -141,9 +141,9 @@ def test_a_loop_of_ones_own_ends_where_fit_ends() -> None:
     for t in range(3):
         rng = streams(0)
         z = oversample(samples, embed(theirs, samples.x), PLAN, generator=rng("weights", t))
-        order = torch.randperm(len(z), generator=rng("training", t)).tolist()
-        loader = DataLoader(z, len(samples), sampler=order, collate_fn=MicroClusters.joined)
-        for batch in loader:
+        order = torch.randperm(len(z), generator=rng("training", t))
+        rows = [part.tolist() for part in order.tensor_split(-(-len(z) // len(samples)))]
+        for batch in DataLoader(z, batch_sampler=rows, collate_fn=MicroClusters.joined):
             optimizer.zero_grad()
             dos_loss(theirs, batch).backward()
             optimizer.step()

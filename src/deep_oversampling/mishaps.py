@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from .errors import TrainingError
 from .history import History, Mishap
 from .memory import as_memory_allows
-from .network import Network
+from .network import Network, has_batch_norm
 from .views import View
 
 __all__ = ["Examination", "leapt", "never_predicted", "slow_down", "slowed_before"]
@@ -41,7 +40,7 @@ class Examination:
         self._x = x[rows.to(x.rows.device if isinstance(x, View) else x.device)]
         self._before = self._seen(network)
         # its averages lag behind the weights in the first steps, and scales mean nothing until then
-        self._averages = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
+        self._averages = has_batch_norm(network.embedder)
 
     def __call__(self, network: Network) -> TrainingError | None:
         """Why training cannot go on with these weights, if it cannot."""

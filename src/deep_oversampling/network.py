@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.checkpoint import checkpoint
 
 from .errors import InputError, TrainingError
@@ -22,6 +23,7 @@ __all__ = [
     "Normalize",
     "embed",
     "evaluating",
+    "has_batch_norm",
     "in_chunks",
     "is_wide",
     "logits_of",
@@ -182,6 +184,11 @@ def _check_split(model: nn.Module, split: nn.Module, example: Tensor) -> None:
             "head must be the last thing the model computes, found that the model goes on after "
             "it; leave that out of the model (the loss takes logits, so no softmax is needed)"
         )
+
+
+def has_batch_norm(module: nn.Module) -> bool:
+    """Whether what it makes of a sample depends on the others of a batch, while it is trained."""
+    return any(isinstance(one, _BatchNorm) for one in module.modules())
 
 
 def is_wide(network: Network) -> bool:

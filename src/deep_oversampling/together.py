@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 from torch import nn, optim
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from .errors import InputError
-from .network import Network, is_wide
+from .network import Network, has_batch_norm, is_wide
 from .stages import Member, train_members
 from .turns import train_in_turns
 
@@ -57,7 +56,7 @@ def why_in_turn(
         return f"{name} may look at tensors as a whole, and those of a stack hold all networks"
     if not even and not isinstance(made, optim.SGD):
         return f"{name} counts steps, of which these trainings take different numbers"
-    if any(isinstance(module, _BatchNorm) for module in network.classifier.modules()):
+    if has_batch_norm(network.classifier):
         return "the classifier has batch norm, which would see what pads the others' neighbours"
     return ""
 

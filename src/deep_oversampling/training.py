@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim import Optimizer
 
 from .augmentation import Augmentation
@@ -19,7 +18,7 @@ from .cuda_graphs import CudaGraphs
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .memory import free_memory, is_out_of_memory, is_recording
-from .network import Network, is_wide
+from .network import Network, has_batch_norm, is_wide
 from .objectives import Objective
 from .peers import Peers
 from .presenting import Chunk, Presentation, Table, at
@@ -208,7 +207,7 @@ class Trainer:
         """A stack is halved elsewhere, batch norm would see other batches, a recording stands."""
         alone = len(self.networks) == self.peers.size == 1 and not self._engine.compile
         network = self.networks[0]
-        mixes = any(isinstance(one, _BatchNorm) for one in network.embedder.modules())
+        mixes = has_batch_norm(network.embedder)
         return alone and not mixes and network.parts < rows and not is_recording()
 
     def _changing(self) -> list[Tensor]:

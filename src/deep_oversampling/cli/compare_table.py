@@ -61,10 +61,11 @@ def print_table(
         if as_trained in columns:
             cells[-1] = cells[-1].partition(" ±")[0]  # 80 columns have no room for more
         table.add_row(METHODS[row.method].title, *cells, *(_against(row) if compared else ()))
+    console, unbounded = Console(), Console(width=_ANY)
+    if unbounded.measure(table).maximum > console.width:
+        table.padding = (0, 0, 0, 0)  # columns a space closer
     # as wide as it is: in a narrow terminal its lines go on below, and no number is cut
-    console = Console()
-    natural = Console(width=_ANY).measure(table).maximum
-    Console(width=max(natural, console.width)).print(table)
+    Console(width=max(unbounded.measure(table).maximum, console.width)).print(table)
     notes = _legend(group, measure) if compared else []
     notes += [_TOLD] if as_trained in columns else []
     notes += [f"{row.method}: left out of {row.left_out}" for row in rows if row.left_out]
