@@ -141,7 +141,7 @@ def test_a_reason_of_wide_letters_is_wrapped_by_its_width(printed) -> None:
 def test_no_number_is_cut_in_a_narrow_terminal(printed, columns: int) -> None:
     trials = [t for name in METHODS for t in of(name, [0.0, 1.0])]
     wide, narrow = (printed(trials, width).partition("\n\n")[0] for width in (200, columns))
-    assert narrow == wide
+    assert narrow.replace("─", "").split() == wide.replace("─", "").split()
     assert "…" not in narrow
     assert narrow.count(".500 ± .707") == 3 * len(METHODS)
     assert max(map(len, narrow.splitlines())) <= 80
