@@ -97,6 +97,7 @@ def test_what_a_worker_refuses_is_refused(cluster: Any) -> None:
         assert facts(place.run(order)) == facts(Here("cpu").run(order))  # and it can go on
 
 
+@pytest.mark.usefixtures("ctrl_c_is_heard")
 def test_a_task_that_no_node_can_run_says_so(
     cluster: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
