@@ -10,14 +10,10 @@ has already is not run again.
 """
 
 import argparse
-import json
-import sys
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from unittest import mock
 
@@ -45,6 +41,7 @@ from deep_oversampling.data import load
 from deep_oversampling.seeding import isolated, streams
 from miniature import halved, small_residual
 from pull_rule import write_header
+from recording import kept, recorded
 from strangers import Rows, normed_cnn, normed_mlp
 
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -138,22 +135,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    lines = []
-    if options.out.exists():
-        lines = [json.loads(text) for text in options.out.read_text().splitlines()]
-        lines = [line for line in lines if "kind" in line]
+    lines = kept(options.out, "kind")
     done = {(one["network"], one["rate"], one["kind"], one["seed"]) for one in lines}
     names = [*NETWORKS, *([RESIDUAL] if options.cifar10 else [])]
     asked = product(names, RATES, KINDS, range(options.seeds))
     jobs = [job for job in asked if job not in done]
     if jobs:
         write_header(options.out, judged_on="held-out samples")
-    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-        for line in pool.map(partial(trial, folder=options.cifar10), jobs):
-            lines.append(line)
-            with options.out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(line, file=sys.stderr, flush=True)
+    lines += recorded(partial(trial, folder=options.cifar10), jobs, options.out, options.processes)
     print(table(lines))
 
 

@@ -15,15 +15,11 @@ the folder of its official files; their networks want a GPU.
 
 import argparse
 import fnmatch
-import json
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +52,7 @@ from deep_oversampling.rivals import logit_adjusted
 from deep_oversampling.seeding import isolated, streams
 from deep_oversampling.stages import sgd
 from pull_rule import write_header
+from recording import kept, recorded
 from strangers import Rows, normed_cnn, normed_mlp
 from text import MeanOfWords, corpus
 
@@ -322,9 +319,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    lines = []
-    if options.out.exists():
-        lines = [json.loads(text) for text in options.out.read_text().splitlines()]
+    lines = kept(options.out, "case")
     known, there = cases(options.cifar10), joined(lines)
     names = [n for n in known if any(fnmatch.fnmatch(n, one) for one in options.cases)]
     jobs = [
@@ -339,13 +334,7 @@ def main() -> None:
     if jobs:
         write_header(options.out, judged_on="held-out samples")
     one = partial(trial, cifar10=options.cifar10)
-    # not forked: who has looked at a GPU cannot be
-    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-        for line in pool.map(one, jobs):
-            lines.append(line)
-            with options.out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(line["case"], line["seed"], file=sys.stderr, flush=True)
+    lines += recorded(one, jobs, options.out, options.processes)
     judged = list(joined(lines).values())
     for how in ("even", "as trained"):
         print(table(judged, how), end="\n\n")

@@ -1,6 +1,6 @@
 """Where training is augmented, what shall v be made of? A small residual network, on the CPU.
 
-    python experiments/targets.py CIFAR_FOLDER OUT.jsonl [--seeds 8] [--processes 2]
+    PYTHONPATH=examples python experiments/targets.py CIFAR_FOLDER OUT.jsonl [--seeds 8]
 
 CIFAR-10 at half its size, 3,000 images to train and 5,000 to judge, of the training set alone; one
 block of every width of ResNet-32; crop and flip; T = 8. Four classes of ten lose nothing, half or
@@ -9,14 +9,10 @@ again.
 """
 
 import argparse
-import json
-import sys
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -31,6 +27,7 @@ from deep_oversampling.seeding import streams
 from deep_oversampling.stages import train_stages
 from miniature import halved, small_residual
 from pull_rule import write_header
+from recording import kept, recorded
 from safe import REDUCED, mean_f1, parts_of
 
 AUGMENT, ROUNDS = CropAndFlip(2), 8
@@ -127,22 +124,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    lines = []
-    if options.out.exists():
-        lines = [json.loads(text) for text in options.out.read_text().splitlines()]
-        lines = [line for line in lines if "kind" in line]
+    lines = kept(options.out, "kind")
     done = {(one["imbalance"], one["rate"], one["kind"], one["seed"]) for one in lines}
     asked = product(range(options.seeds), options.imbalances, RATES, options.kinds)
     jobs = [(i, rate, kind, seed) for seed, i, rate, kind in asked]
     jobs = [job for job in jobs if job not in done]
     if jobs:
         write_header(options.out, judged_on="held-out training images")
-    with ProcessPoolExecutor(options.processes, get_context("spawn")) as pool:
-        for line in pool.map(partial(trial, folder=options.data), jobs):
-            lines.append(line)
-            with options.out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(line, file=sys.stderr, flush=True)
+    lines += recorded(partial(trial, folder=options.data), jobs, options.out, options.processes)
     print(table(lines))
 
 
