@@ -176,6 +176,7 @@ def test_a_folder_that_cannot_be_written_is_refused(untrained: None) -> None:
 def test_a_recipe_fills_up_what_is_not_given() -> None:
     options = ("--data", "digits", "--imbalance", "exp:10", "--recipe", "cifar-lt", "--rounds", "1")
     options = (*options, "--model", "auto", "--judge", "removed", "--weight-decay", "5e-4")
+    options = (*options, "--tau", "1.5")
     table = run(*options, "--trials", "1", "--methods", "cnn,dos")
     assert "Digits, exp:10, T = 1, judged by what was removed" in " ".join(table.split())
     assert "difference of all recall" in table
@@ -184,7 +185,7 @@ def test_a_recipe_fills_up_what_is_not_given() -> None:
     setting = found["setting"]
     assert setting["compared"] == "all recall"
     assert (setting["learning_rate"], setting["batch_size"], setting["even"]) == (0.1, 128, True)
-    assert (setting["weight_decay"], setting["judge"]) == (5e-4, "removed")
+    assert (setting["weight_decay"], setting["judge"], setting["tau"]) == (5e-4, "removed", 1.5)
     assert (setting["late_rounds"], setting["head_rounds"]) == (1, 1)
 
 

@@ -64,6 +64,7 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     assert "b 6 1 5 1.63 10" in shown  # to train, to validate, k, r, rows
     record = json.loads(Path("run/run.json").read_text())
     assert record["r"] == [1.0, pytest.approx((16 / 6) ** 0.5)]
+    assert "a margin, τ = 1" in shown
     assert "pieces = true" in Path("run/config.toml").read_text()
     assert call(cli.app, ["evaluate", "run", "photos"]).exit_code == 0
     again = call(cli.app, ["train", "--config", "run/config.toml", "--out", "again"])
@@ -71,6 +72,20 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     assert (
         Path("again/model.safetensors").read_bytes() == Path("run/model.safetensors").read_bytes()
     )
+
+
+def test_a_margin_from_the_command_line(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
+    command = ["train", "photos", "--rounds", "1", "--out", "run"]
+    result = CliRunner().invoke(cli.app, [*command, "--tau", "1.5"])
+    assert result.exit_code == 0, result.output
+    assert "rare classes have a margin, τ = 1.5" in " ".join(result.output.split())
+    assert "tau = 1.5" in Path("run/config.toml").read_text()
+    for tau in ("-1", "nan"):
+        wrong = CliRunner().invoke(cli.app, [*command, "--overwrite", "--tau", tau])
+        assert wrong.exit_code == 2
+        assert "tau must be" in " ".join(wrong.output.replace("│", " ").split())
+    assert "tau = 1.5" in Path("run/config.toml").read_text()
 
 
 def test_classes_that_are_nearly_alike_are_levelled_too(tmp_path: Path) -> None:

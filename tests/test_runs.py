@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from torch.optim import SGD
 
 from contests import pictures
-from deep_oversampling import InputError, Samples, TrainingError, measure, predict
+from deep_oversampling import History, InputError, Samples, TrainingError, fit, measure, predict
 from deep_oversampling.data import Splits
 from deep_oversampling.history import Round
 from deep_oversampling.runs import Run, Settings, Task, evaluate, predict_files, prepare, train
@@ -25,9 +26,9 @@ from toy import blobs
 ROUNDS = 3
 
 
-def task(**changes: object) -> Task:
+def task(*, counts: tuple[int, ...] = (40, 30, 9), **changes: object) -> Task:
     made = pictures if changes.get("pieces") else blobs
-    splits = Splits("blobs", made((40, 30, 9)))
+    splits = Splits("blobs", made(counts))
     return prepare(Settings("blobs", rounds=ROUNDS, device="cpu", **changes), splits)
 
 
@@ -144,6 +145,28 @@ def test_pieces_are_for_dos_and_not_for_the_baseline() -> None:
         for theirs in [other.networks[name].state_dict()["classifier.0.weight"]]
     }
     assert weights == {"dos": False, "plain": True}
+
+
+@pytest.mark.parametrize(("asked", "margin"), [({"tau": 1.5}, 1.5), ({"tau": 0}, 0), ({}, 1)])
+def test_a_margin_is_asked_for_or_comes_with_pieces(
+    asked: dict[str, float], margin: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+
+    def watched(*values: Any, **options: Any) -> History:
+        seen.append(options.get("tau"))
+        return fit(*values, **options)
+
+    monkeypatch.setattr("deep_oversampling.runs.training.fit", watched)
+    given = task(pieces=True, **asked)
+    assert train(given) is not None
+    assert seen == [margin, None]  # of DOS, and of the baseline
+    assert (f"rare classes have a margin, τ = {margin:g}" in given.notes) == (margin > 0)
+
+
+def test_with_a_margin_it_is_no_plain_training_where_no_class_is_rare() -> None:
+    assert task(k=0, counts=(40, 35, 30)).settings.baseline is False
+    assert task(k=0, counts=(40, 35, 30), tau=1.0).settings.baseline is True
 
 
 def test_augmented_pictures_have_neighbours_where_pieces_are_of_them() -> None:

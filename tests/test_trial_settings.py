@@ -13,7 +13,13 @@ from deep_oversampling import InputError, Samples
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.data import Splits
 from deep_oversampling.rivals import METHODS, compare
-from deep_oversampling.rivals.compare import make_network, run_trials
+from deep_oversampling.rivals.compare import (
+    begun,
+    entries_of,
+    make_network,
+    options_of,
+    run_trials,
+)
 from deep_oversampling.rivals.method import Contest
 from deep_oversampling.rivals.trials import (
     append_header,
@@ -21,6 +27,7 @@ from deep_oversampling.rivals.trials import (
     read_headers,
     read_trials,
 )
+from deep_oversampling.stages import train_members
 from deep_oversampling.training import Trainer
 from some_trials import SETTING, trial
 
@@ -64,6 +71,25 @@ def test_unknown_plans_are_refused() -> None:
         list(run_trials(SPLITS, replace(SMALL, plan="even"), [METHODS["cnn"]], [0], device="cpu"))
 
 
+@pytest.mark.parametrize("method", ["logit-adjustment", "mixup-la", "dos-la", "dos-pieces"])
+def test_methods_that_adjust_logits_have_the_same_tau(method: str) -> None:
+    def losses(**changes: object) -> list[float]:
+        setting = replace(SMALL, **changes)
+        (entry,) = entries_of(SPLITS, setting, [0], torch.device("cpu"))
+        member = begun(METHODS[method], entry, setting)
+        train_members([member], **options_of(METHODS[method], setting))
+        return [one.classifier_loss for one in member.history.rounds]
+
+    assert losses() == losses(tau=1.0)
+    assert losses()[-1] != losses(tau=1.5)[-1]
+
+
+@pytest.mark.parametrize("tau", [-0.5, torch.nan, torch.inf])
+def test_a_tau_that_cannot_be_is_refused(tau: float) -> None:
+    with pytest.raises(InputError, match="tau must be 0 or more and finite, found"):
+        list(run_trials(SPLITS, replace(SMALL, tau=tau), [METHODS["cnn"]], [0], device="cpu"))
+
+
 def test_a_model_may_be_layers() -> None:
     network = make_network("C2-C3-F8", SPLITS.train, seed=0)
     assert network.embed(SPLITS.train.x[:5]).shape == (5, 8)
@@ -95,10 +121,12 @@ def test_layers_need_images() -> None:
 # files
 
 
-def test_trials_without_a_plan_are_those_by_counts(tmp_path: Path) -> None:
-    """Files of earlier releases are read."""
+@pytest.mark.parametrize("missing", ["plan", "tau"])
+def test_what_files_of_earlier_releases_do_not_say_is_the_default(
+    missing: str, tmp_path: Path
+) -> None:
     line = asdict(trial())
-    del line["setting"]["plan"]
+    del line["setting"][missing]
     path = tmp_path / "trials.jsonl"
     path.write_text(json.dumps(line) + "\n")
     assert read_trials(path, SETTING) == [trial()]

@@ -87,6 +87,9 @@ def compare(
     augment: Annotated[
         str | None, typer.Option(help="none or crop-flip.", show_default=_BY_RECIPE)
     ] = None,
+    tau: Annotated[
+        float, typer.Option(min=0, help="Of logit adjustment, and of the margin of dos-pieces.")
+    ] = 1.0,
     bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision, on a GPU.")] = False,
     test_share: Annotated[
         float, typer.Option(help="Held out to test on, where the data has no test set.")
@@ -137,6 +140,7 @@ def compare(
         test_share=test_share,
         judge=judge,
         bf16=bf16,
+        tau=tau,
     )
     check_setting(setting, splits.train)
     path = out / "trials.jsonl" if out else None

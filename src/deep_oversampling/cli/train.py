@@ -92,6 +92,13 @@ def train(
             help="Pictures show pieces of neighbours: for deep networks, judged evenly.",
         ),
     ] = None,
+    tau: Annotated[
+        float | None,
+        typer.Option(
+            help="Margin of rare classes: 1.5 where they are learnt by heart.",
+            show_default="0; 1 with --pieces",
+        ),
+    ] = None,
     no_baseline: Annotated[
         bool | None, typer.Option("--no-baseline", help="No plain training beside it.")
     ] = None,
@@ -133,6 +140,7 @@ def train(
         "validation": validation,
         "augment": augment,
         "pieces": pieces,
+        "tau": tau,
         "baseline": None if no_baseline is None else not no_baseline,
         "seed": seed,
         "device": device,

@@ -232,6 +232,8 @@ def check_setting(setting: Setting, samples: Samples) -> None:
             f"{setting.augment} needs images, shape (m, c, h, w), found {tuple(x.shape)}; choose "
             "no augmentation"
         )
+    if not 0 <= setting.tau < math.inf:
+        raise InputError(f"tau must be 0 or more and finite, found {setting.tau}")
     if setting.head_rounds and setting.schedule != "steps":
         raise InputError(
             "rounds of g after all others need a schedule that begins anew, steps, found "
@@ -313,6 +315,7 @@ def begun(method: Method, entry: Entry, setting: Setting) -> Member:
         augment=AUGMENTATIONS[setting.augment],
         late_rounds=setting.late_rounds,
         head_rounds=setting.head_rounds,
+        tau=setting.tau,
     )
     stages = method.training.stages(network, contest)
     return Member(network, evenly(stages, contest) if setting.even else stages, rng)

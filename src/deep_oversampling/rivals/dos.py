@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from torch import Tensor
 
@@ -51,9 +52,9 @@ def pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     with warnings.catch_warnings():  # of small classes: the plan of DOS has named them
         warnings.simplefilter("ignore", UserWarning)
         plan = Plan.in_part(counts, max(1, int(contest.plan.k.max()))).fitted_to(counts)
-    pieces, tau = 0.5, 1.0
-    check_pieces(pieces, tau, True, samples, plan)  # now, not after the initial rounds
-    return stages(network, contest, plan=plan, pieces=pieces, tau=tau)
+    pieces = 0.5
+    check_pieces(pieces, contest.tau, True, samples, plan)  # now, not after the initial rounds
+    return stages(network, contest, plan=plan, pieces=pieces, tau=contest.tau)
 
 
 _PAPER = "Ando and Huang, Deep Over-sampling Framework, ECML PKDD 2017"
@@ -67,7 +68,7 @@ DOS_LOGIT_ADJUSTMENT = Method(
     f"{_PAPER}; Menon et al., ICLR 2021",
     Training(
         "dos-la",
-        lambda network, contest: stages(network, contest, logit_adjusted),
+        lambda network, contest: stages(network, contest, partial(logit_adjusted, tau=contest.tau)),
         begins_as="logit adjustment",
     ),
 )

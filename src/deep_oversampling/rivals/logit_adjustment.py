@@ -29,7 +29,7 @@ def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
 
 
 def stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    loss = logit_adjusted(contest.samples.class_counts)
+    loss = logit_adjusted(contest.samples.class_counts, contest.tau)
     return passes(contest, contest.initial_rounds + contest.rounds, with_loss(loss))
 
 

@@ -83,7 +83,7 @@ def remix_stages(network: Network, contest: Contest) -> Iterator[Stage]:
 
 
 def adjusted_stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    objective = mixup(logit_adjusted(contest.samples.class_counts))
+    objective = mixup(logit_adjusted(contest.samples.class_counts, contest.tau))
     return mixed_passes(contest, contest.initial_rounds + contest.rounds, objective)
 
 

@@ -53,6 +53,7 @@ class Setting:
     even: bool = False  # a round presents as many images as there are, whatever the method
     judge: str = "test"  # what is measured on; "removed": samples that the protocol took away
     bf16: bool = False  # mixed precision
+    tau: float = 1.0  # of methods that adjust logits in training, and of DOS with pieces
 
     @property
     def late(self) -> int:

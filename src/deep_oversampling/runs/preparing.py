@@ -74,6 +74,11 @@ class Task:
         """What both trainings are given, alike."""
         return _options(self.settings, self.augment, self.device)
 
+    @property
+    def form(self) -> dict[str, Any]:
+        """What DOS is given, and plain training is not."""
+        return _form(self.settings)
+
 
 def prepare(
     settings: Settings,
@@ -108,7 +113,9 @@ def prepare(
             f"pieces must be of pictures, found samples of shape {shape}; leave --pieces out"
         )
     if pieces:
-        notes.append("every other picture shows a piece of a neighbour, rare classes have a margin")
+        notes.append("every other picture shows a piece of a neighbour")
+    if settings.margin:
+        notes.append(f"rare classes have a margin, τ = {settings.margin:g}")
     k = settings.k
     if k is None:
         k = default_k(augmented=augment and not pieces)
@@ -139,7 +146,7 @@ def prepare(
         notes.append(f"weights from {Path(settings.weights).name}{rest}")
     r_times, candidates = 1.0, list(chosen)
     if isinstance(k, str) and not chosen:
-        options = _options(settings, changed, device) | {"pieces": PIECES if pieces else 0.0}
+        options = _options(settings, changed, device) | _form(settings)
         train_all = partial(fit_many, rounds=rounds, **options)
         candidates = select(
             lambda: network,
@@ -161,7 +168,7 @@ def prepare(
     fewer = [train.classes[j] for j in (fitted.k < plan.k).nonzero().flatten().tolist()]
     if fewer:
         notes.append(f"fewer than {k} neighbours in their class: {_some(fewer)}")
-    if not bool(fitted.k.any()) and bool((fitted.r == 1).all()):
+    if not (bool(fitted.k.any()) or bool((fitted.r != 1).any()) or settings.margin):
         notes.append("no class is rare: nothing is over-sampled, and this is plain training")
         settings = replace(settings, baseline=False)  # it would be the same once more
     return Task(
@@ -199,3 +206,7 @@ def _options(
         "augment": augment,
         "device": device,
     }
+
+
+def _form(settings: Settings) -> dict[str, Any]:
+    return {"pieces": PIECES if settings.pieces else 0.0, "tau": settings.margin}

@@ -38,6 +38,7 @@ class Settings:
     validation: float = 0.2  # share held out where the data has no validation split
     augment: bool | None = None  # crop and flip
     pieces: bool | None = None  # every other picture shows a piece of a neighbour
+    tau: float | None = None  # of a margin for rare classes; None: 0, or 1 with pieces
     baseline: bool = True  # plain training beside DOS
     seed: int = 0
     device: str | None = None
@@ -59,6 +60,8 @@ class Settings:
             raise InputError(f"k must be a whole number ≥ 0 or 'auto', found {self.k!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0, found {self.learning_rate}")
+        if self.tau is not None and self.tau < 0:
+            raise InputError(f"tau must be 0 or more, found {self.tau}")
         if not 0 < self.validation < 1:
             raise InputError(
                 "validation must be a share between 0 and 1, such as 0.2, found "
@@ -76,6 +79,11 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, int) and value < least:
                 raise InputError(f"{name} must be {least} or more, found {value}")
+
+    @property
+    def margin(self) -> float:
+        """τ as it will be."""
+        return float(bool(self.pieces)) if self.tau is None else self.tau
 
 
 def _is_unicode(text: str) -> bool:
@@ -95,6 +103,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("learning_rate", "validation"), ((int, float), "a number")),
     **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
     **dict.fromkeys(("augment", "pieces"), ((bool, _NONE), "true or false")),
+    "tau": ((int, float, _NONE), "a number"),
     "k": ((int, str, _NONE), "a whole number or 'auto'"),
     "seed": ((int,), "a whole number"),
 }

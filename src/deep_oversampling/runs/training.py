@@ -20,7 +20,7 @@ from ..metrics import measure
 from ..network import Network, logits_of
 from ..peers import Peers
 from ..plan import Plan
-from .preparing import PIECES, Task
+from .preparing import Task
 from .unfinished import Unfinished
 from .witness import Witness
 
@@ -90,8 +90,8 @@ def train(
                 seed=task.settings.seed,
                 checkpoint=kept,
                 peers=peers,
-                pieces=PIECES if task.settings.pieces and method == "dos" else 0.0,
                 **task.options,
+                **(task.form if method == "dos" else {}),
             )
         except (KeyboardInterrupt, Stopped, TrainingError) as error:
             done = len(watch.rounds)
