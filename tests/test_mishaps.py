@@ -22,7 +22,7 @@ from deep_oversampling import (
     fit,
     fit_many,
 )
-from deep_oversampling.history import Round
+from deep_oversampling.history import Mishap, Round
 from deep_oversampling.mishaps import Examination, leapt, never_predicted, slow_down
 from toy import blobs, small, weights
 
@@ -204,11 +204,49 @@ def test_embeddings_that_vanish() -> None:
 
 def test_a_loss_that_leaps() -> None:
     history = History()
-    assert leapt(1e6, history) is None  # nothing to compare it with
+    assert leapt(1e6, "single", history) is None  # nothing to compare it with
     for last, found, leaps in ((0.01, 99.0, False), (0.01, 101.0, True), (50.0, 4e3, False)):
         history.rounds.append(Round("single", 60, last, 0.0, 0.1))
-        assert bool(leapt(found, history)) == leaps
-    assert "must not leap, found a mean of 1e+04 after 50" in str(leapt(1e4, history))
+        assert ("leap" in str(leapt(found, "single", history))) == leaps
+    assert "must not leap, found a mean of 1e+04 after 50" in str(leapt(1e4, "single", history))
+
+
+@pytest.mark.parametrize(
+    ("losses", "loss", "rises"),
+    [
+        ([2.0, 0.5, 0.08], 1.1, True),  # from a tenth, to more than half of where it began
+        ([2.0, 0.5, 0.08], 0.9, False),  # not so far
+        ([2.0, 0.5, 0.2], 1.9, False),  # not from so low
+        ([0.02, 0.5, 0.8], 1.1, True),  # the best is not the last
+        ([1e-3, 1e-4, 1e-5], 4e-4, False),  # small beside where it began
+        ([], 5.0, False),
+    ],
+)
+def test_a_loss_that_rises(losses: list[float], loss: float, rises: bool) -> None:
+    history = History([Round("multi", 60, one, 0.0, 0.1) for one in losses])
+    error = leapt(loss, "multi", history)
+    assert (error is not None) == rises
+    if error:
+        assert f"must not rise again as it did, found a mean of {loss:.3g} where" in str(error)
+    history.mishaps.append(Mishap(1, "", "", 0.1))
+    assert leapt(loss, "multi", history) is None  # it has been slowed down already
+
+
+def test_who_forgets_what_was_learnt_goes_on_slower_from_before() -> None:
+    forgets = Spoiled(lambda p: p.neg_(), 12 * STEPS + 1)
+    options = {**OPTIONS, "rounds": 1, "initial_rounds": 13, "optimizer": forgets}
+    history = fit(small(), blobs(), **options)
+    (mishap,) = history.mishaps
+    assert mishap.round == 13
+    assert "must not rise again as it did" in mishap.found
+    before, again = (one.classifier_loss for one in history.rounds[11:13])
+    assert again == pytest.approx(before, rel=0.1)
+
+
+def test_a_loss_is_compared_with_those_of_its_task() -> None:
+    history = History([Round("single", 60, one, 0.0, 0.1) for one in (2.0, 0.1)])
+    assert leapt(1.5, "multi", history) is None
+    assert leapt(1.5, "single", history) is not None
 
 
 def test_batch_norm_has_no_scale_before_its_averages_have_settled() -> None:

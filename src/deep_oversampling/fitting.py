@@ -85,7 +85,7 @@ def fit(
     without a seed does no harm, and a line in the log says that its weights are not used.
 
     A round is lost where a loss, a weight or an embedding is no number any more, embeddings have
-    collapsed, exploded or vanished, or the loss leaps. With ``recover`` that is written into
+    collapsed, exploded or vanished, or the loss leaps or comes back. With ``recover`` that is written into
     ``history.mishaps`` and tried once more; lost again, or without, it is a `TrainingError`, and
     the network has the weights from before that round.
 

@@ -26,6 +26,7 @@ _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embedd
 _COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
 _EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
 _LEAP = 100  # times the loss of the round before, or 1 if that was less
+_RISE = 10  # times the best loss of its task; half of the worst so far must be back as well
 _VANISHED = 1 / 30  # of that length: ReLUs that are dead, so that the next rounds teach f nothing
 
 
@@ -90,14 +91,25 @@ class Examination:
         return math.sqrt(length), variance / length if length else 0.0
 
 
-def leapt(loss: float, history: History) -> TrainingError | None:
-    """Why the mean ℓ_g of a round is none to go on from, if it is not."""
-    last = history.rounds[-1].classifier_loss if history.rounds else loss
-    if loss <= _LEAP * max(1.0, last):
+def leapt(loss: float, task: str, history: History) -> TrainingError | None:
+    """Why the mean ℓ_g of a round is none to go on from, if it is not.
+
+    A network may also be ruined in small steps, until it has forgotten nearly all it knew. A
+    training that has been slowed down is left to itself then: it may still come back.
+    """
+    before = [one.classifier_loss for one in history.rounds]
+    last = before[-1] if before else loss
+    if loss > _LEAP * max(1.0, last):
+        return TrainingError(
+            f"the loss must not leap, found a mean of {loss:.3g} after {last:.3g} in the round "
+            "before; lower the learning rate, the pull λ or its limit"
+        )
+    best = min((one.classifier_loss for one in history.rounds if one.task == task), default=loss)
+    if _slowed(history) or loss <= max(_RISE * best, max(before, default=loss) / 2):
         return None
     return TrainingError(
-        f"the loss must not leap, found a mean of {loss:.3g} after {last:.3g} in the round before; "
-        "lower the learning rate, the pull λ or its limit"
+        f"the loss must not rise again as it did, found a mean of {loss:.3g} where it had been "
+        f"{best:.3g}; lower the learning rate, the pull λ or its limit"
     )
 
 
@@ -109,7 +121,7 @@ def slow_down(
     scheduler: LRScheduler | None,
 ) -> Mishap | None:
     """Lower the learning rate and write it down; once in a training, and then never again."""
-    if any(mishap.rate != 1 for mishap in history.mishaps):
+    if _slowed(history):
         return None
     _lower(_RATE, optimizer, scheduler)
     rates = sorted({float(group["lr"]) for group in optimizer.param_groups})
@@ -119,6 +131,10 @@ def slow_down(
     )
     history.mishaps.append(Mishap(t + 1, str(error), done, _RATE))
     return history.mishaps[-1]
+
+
+def _slowed(history: History) -> bool:
+    return any(mishap.rate != 1 for mishap in history.mishaps)
 
 
 def slowed_before(

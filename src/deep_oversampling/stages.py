@@ -232,7 +232,7 @@ def _present(
     )
     for e, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
         if member.examine and not isinstance(outcome, TrainingError):
-            error = member.examine(member.network) or leapt(outcome[0], member.history)
+            error = member.examine(member.network) or leapt(outcome[0], some.task, member.history)
             outcomes[e] = error or outcome
     return trainer.peers.from_first(lambda: outcomes)  # all must go on, or none
 
