@@ -85,9 +85,9 @@ def fit(
     without a seed does no harm, and a line in the log says that its weights are not used.
 
     A round is lost where a loss, a weight or an embedding is no number any more, embeddings have
-    collapsed, exploded or vanished, or the loss leaps or comes back. With ``recover`` that is written into
-    ``history.mishaps`` and tried once more; lost again, or without, it is a `TrainingError`, and
-    the network has the weights from before that round.
+    collapsed, exploded or vanished, or the loss leaps or comes back. With ``recover`` that is
+    written into ``history.mishaps`` and tried once more; lost again, or without, it is a
+    `TrainingError`, and the network has the weights from before that round.
 
     ``pieces=0.5`` is the form for pictures and modern networks, judged evenly: targets and pictures
     are made of the same parts, classes levelled in part, with a margin (docs/modern.md).
