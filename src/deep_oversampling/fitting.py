@@ -34,7 +34,7 @@ from .metrics import measure
 from .mishaps import Examination, never_predicted
 from .network import Network, pick_device, predict
 from .peers import Peers
-from .plan import Plan, default_plan
+from .plan import Plan, default_plan, default_tau
 from .resuming import Checkpoints, described
 from .samples import Samples
 from .seeding import streams
@@ -193,7 +193,7 @@ def fit_many(
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
     moved = {id(own): _moved(own, place) for own in all_samples}
-    tau = float(pieces > 0) if tau is None else tau
+    tau = default_tau(pieces) if tau is None else tau
     # only what is asked for: so the checkpoints of trainings without them still fit
     form: dict[str, Any] = {n: one for n, one in (("pieces", pieces), ("tau", tau)) if one}
     for e, network in enumerate(networks):

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .errors import InputError
 
-__all__ = ["Plan", "default_k", "default_plan"]
+__all__ = ["Plan", "default_k", "default_plan", "default_tau"]
 
 _NAMED = 5  # classes in warnings, one each
 
@@ -25,9 +25,14 @@ def default_k(augmented: bool) -> int:
     """Neighbours where nobody says how many: 5, within what the paper advises.
 
     0 where training sees changed copies of the samples: there neighbours do more harm than good,
-    and over-sampling alone does none (docs/modern.md).
+    and over-sampling alone does none (docs/safe.md).
     """
     return 0 if augmented else 5
+
+
+def default_tau(pieces: float) -> float:
+    """τ of the margin where nobody says how much: none, or 1 with pieces (docs/modern.md)."""
+    return float(pieces > 0)
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..plan import default_tau
 from ..reading import read_plain
 from ..schema import is_number, is_true_or_false
 from ..zoo import check_model, is_trusted
@@ -83,7 +84,7 @@ class Settings:
     @property
     def margin(self) -> float:
         """τ as it will be."""
-        return float(bool(self.pieces)) if self.tau is None else self.tau
+        return default_tau(bool(self.pieces)) if self.tau is None else self.tau
 
 
 def _is_unicode(text: str) -> bool:
