@@ -6,8 +6,10 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any, Self
 
 from ..errors import DOSError, InputError
@@ -41,7 +43,7 @@ class RayCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ray.shutdown()
+        self._disconnect()
 
     def _connect(self) -> None:
         _check_answers(self.address)
@@ -62,6 +64,10 @@ class RayCluster:
                 raise _other_token(self.address) from None
             raise _no_cluster(self.address, " ".join(str(error).split()).rstrip(".")) from None
 
+    def _disconnect(self) -> None:
+        with _muted():
+            self._ray.shutdown()
+
     def run(self, order: Order) -> Iterator[Trial]:
         if not self._ray.is_initialized():  # the order before was given up
             self._connect()
@@ -78,7 +84,7 @@ class RayCluster:
                     yield from outcome.trials
         finally:
             if at_work:  # what nobody waits for ends with the connection; Ray 2.60 was seen to
-                self._ray.shutdown()  # abort the command where tasks were cancelled one by one
+                self._disconnect()  # abort the command where tasks were cancelled one by one
 
     def _outcome(self, reference: Any, cell: Cell) -> Outcome:
         errors = self._ray.exceptions
@@ -168,6 +174,20 @@ def _soon_tired() -> Iterator[None]:
     finally:
         if not with_limit:
             del os.environ[seconds]
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Of tasks that are given up Ray's own threads may tell stderr that they failed."""
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 @contextmanager
