@@ -66,7 +66,7 @@ def begun(address: str) -> subprocess.Popen[str]:
 
 
 def without_lines_of_ray(said: str) -> list[str]:
-    """Its threads write some of their own, once in forty times, after a task has been given up."""
+    """Its threads may still write some of their own when a task has been given up."""
     return [line for line in said.splitlines() if not re.match(r"\[.*\] \w+\.cc:\d+: ", line)]
 
 
