@@ -18,12 +18,13 @@ from deep_oversampling.rivals.summary import cell, compared
 from deep_oversampling.rivals.trials import Trial, read_trials
 
 STORED = Path(__file__).parents[1] / "results" / "trials"
+METHODS = ("cnn", "dos")
 
 
-def cells(sets: list[str], methods: list[str]) -> list[Experiment]:
-    """Of the table over reduction rates, with some of its methods."""
+def cells(sets: list[str]) -> list[Experiment]:
+    """Of the table over reduction rates, with two of its methods."""
     experiments = TABLES["reduction"].experiments
-    return [replace(one, methods=tuple(methods)) for one in experiments if one.data in sets]
+    return [replace(one, methods=METHODS) for one in experiments if one.data in sets]
 
 
 def by_seed(trials: list[Trial], method: str) -> dict[int, Trial]:
@@ -45,21 +46,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--cache", type=Path)
     parser.add_argument("--sets", nargs="+", default=list(REDUCED_SETS), choices=REDUCED_SETS)
-    parser.add_argument("--methods", nargs="+", default=["cnn", "dos"])
     parser.add_argument("--trials", type=int, default=10)
     options = parser.parse_args()
-    laboratory = Laboratory(
-        options.out, trials=options.trials, data_dir=options.data_dir, cache=options.cache
-    )
+    laboratory = Laboratory(options.out, trials=options.trials, data_dir=options.data_dir)
     print("| cell | method | trials | rare classes' F1 | frequent classes' F1 |")
     print("|---|---|---|---|---|")
-    for experiment in cells(options.sets, options.methods):
+    for experiment in cells(options.sets):
         job = laboratory.job(experiment)
         after = job.stored + list(laboratory.run(job))
         before = read_trials(STORED / f"{experiment.name}.jsonl")
-        for method in experiment.methods:
+        for method in METHODS:
             pair = by_seed(before, method), by_seed(after, method)
             print(line(experiment.name, method, *pair), flush=True)
 
