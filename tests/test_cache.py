@@ -21,6 +21,7 @@ for i in range(100):
 """
 
 
+@pytest.mark.slow
 def test_many_processes_at_once_are_all_right(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "cache")]
     processes = [subprocess.Popen(command) for _ in range(3)]

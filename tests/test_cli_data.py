@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from deep_oversampling import cli
+from deep_oversampling import InputError, cli
 from deep_oversampling.data import load, load_index
 from picture_files import folder_of
 
@@ -115,32 +115,32 @@ def test_mnist_full_has_the_files_of_mnist() -> None:
     assert "needs no files" in run("fetch", "digits")
 
 
-def refused(*arguments: str, cwd: Path) -> str:
-    """What a wrong use says: one line, no traceback, exit code 1."""
-    command = [sys.executable, "-m", "deep_oversampling", "data", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+def refused(*arguments: str) -> str:
+    result = CliRunner().invoke(cli.app, ["data", *arguments])
+    assert isinstance(result.exception, InputError), result.output
+    assert "\n" not in str(result.exception)
+    return str(result.exception)
+
+
+def test_wrong_use_is_refused(tmp_path: Path) -> None:
+    folder_of(tmp_path / "set", {"a": 1, "b": 1})
+    assert "did you mean exp:factor?" in refused("show", "digits", "--imbalance", "expp:3")
+    where = "must be a file in a folder"
+    assert where in refused("show", "set", "--picture", "no/where.png")
+    assert where in refused("show", "digits", "--index", "no/where.json")
+    (tmp_path / "set" / "b" / "0.png").write_text("nonsense")
+    assert "every picture must be readable" in refused("show", "set", "--strict")
+    assert "end it in .png" in refused("show", "digits", "--picture", "x.jpg")
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_wrong_use_is_one_line() -> None:
+    command = [sys.executable, "-m", "deep_oversampling", "data", "fetch", "shvn"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert result.stderr.startswith("dos: ")
+    assert "did you mean 'svhn'?" in result.stderr
     assert result.stderr.count("\n") == 1
-    return result.stderr
-
-
-def test_wrong_use_is_one_line(tmp_path: Path) -> None:
-    folder_of(tmp_path / "set", {"a": 1, "b": 1})
-    assert "did you mean 'svhn'?" in refused("fetch", "shvn", cwd=tmp_path)
-    assert "did you mean exp:factor?" in refused(
-        "show", "digits", "--imbalance", "expp:3", cwd=tmp_path
-    )
-    assert "must be a file in a folder" in refused(
-        "show", "set", "--picture", "no/where.png", cwd=tmp_path
-    )
-    assert "must be a file in a folder" in refused(
-        "show", "digits", "--index", "no/where.json", cwd=tmp_path
-    )
-    (tmp_path / "set" / "b" / "0.png").write_text("nonsense")
-    assert "every picture must be readable" in refused("show", "set", "--strict", cwd=tmp_path)
-    assert "end it in .png" in refused("show", "digits", "--picture", "x.jpg", cwd=tmp_path)
-    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_what_a_terminal_cannot_show_is_no_reason_to_stop(tmp_path: Path) -> None:

@@ -284,6 +284,7 @@ def test_what_dead_processes_left_is_swept_away(
     assert own.exists()  # not ours
 
 
+@pytest.mark.slow
 def test_two_processes_fill_the_cache_at_once(root: Path, tmp_path: Path) -> None:
     folder_of(root, {"c": 150, "d": 150})
     command = [sys.executable, "-c", PROGRAM, str(root), str(tmp_path / "cache")]

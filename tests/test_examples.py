@@ -39,7 +39,7 @@ def test_over_sampling_helps_the_rare_classes(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["lightning", "skorch"])
+@pytest.mark.parametrize("name", [pytest.param("lightning", marks=pytest.mark.slow), "skorch"])
 def test_a_recipe_does_what_the_loop_does(name: str) -> None:
     pytest.importorskip(name, reason="pip install 'deep-oversampling[examples]'")
     found = importlib.import_module(f"{name}_dos").main()

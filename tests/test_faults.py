@@ -95,6 +95,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("whole")
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     """A real failure of write(2), in the midst of a file."""

@@ -126,6 +126,7 @@ def test_some_rows_are_a_table() -> None:
     assert plain.some(torch.tensor([1, 1])).anchor.tolist() == plain.anchor[[1, 1]].tolist()
 
 
+@pytest.mark.slow
 def test_more_rows_than_single_precision_can_count() -> None:
     """Beyond 2²⁴: every row is presented once, every sample r times, the weights are their own."""
     samples = blobs((1000, 10))

@@ -35,7 +35,7 @@ close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-5)
 same = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_as_many_processes_as_you_like_train_the_same_network(size: int) -> None:
     alone = all_kinds(Peers())
     everyone = on_processes(size, all_kinds)

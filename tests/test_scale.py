@@ -42,6 +42,7 @@ print(train(samples).rounds[0].presented)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited in Linux's way")
 def test_training_takes_less_memory_than_all_embeddings(tmp_path: Path) -> None:
     """Two fifths of v of all samples, of which chunks of batches may take 64 MiB at any m."""
