@@ -95,7 +95,7 @@ def train(
     tau: Annotated[
         float | None,
         typer.Option(
-            help="Margin of rare classes: 1.5 where they are learnt by heart.",
+            help="Margin of rare classes: the larger, the more is taken for them.",
             show_default="0; 1 with --pieces",
         ),
     ] = None,
