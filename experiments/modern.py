@@ -105,6 +105,16 @@ class Search:
                 for (form, seed), member in zip(some, members, strict=True):
                     yield self._line(form, seed, member)
 
+    def curve(self, partner: str, seed: int) -> list[float]:  # (epochs,)
+        """Accuracy after every epoch of a partner's whole training, which is not kept."""
+        judged = self.data(seed)[1]
+        member = self._partner_begun(partner, seed, "start", "end")
+        member.judge = lambda network: {"all": {"accuracy": _accuracy(network, judged)}}
+        self._train([member], self._between("start", "end"))
+        if member.error:
+            raise member.error
+        return [one.validation["all"]["accuracy"] for one in member.history.rounds]
+
     def _data(self, splits: Splits, seed: int) -> tuple[Samples, Samples]:
         """What is trained on, and what is judged by."""
         subset = imbalanced(splits.train, self.settings.imbalance, seed=seed)
@@ -215,6 +225,10 @@ class Search:
         }
 
 
+def _accuracy(network: Network, judged: Samples) -> float:
+    return round(float(measure(predict(network, judged.x), judged.y).recall.mean()), 5)
+
+
 def adjusted(p: torch.Tensor, y: torch.Tensor, counts: torch.Tensor) -> dict[float, float]:
     """Accuracy if logits are adjusted by τ afterwards: what f is worth, wherever g has its bounds.
 
@@ -285,12 +299,11 @@ def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
     return {(one["form"], one["seed"]) for one in same}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def asked(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Search, range]:
+    """What the command line says, what trains it, and its seeds; a header is written."""
     parser.add_argument("data", type=Path, help="folder of the official CIFAR-10 .bin files")
     parser.add_argument("out", type=Path)
     parser.add_argument("--imbalance", default="exp:100")
-    parser.add_argument("--forms", nargs="+", default=["ce", "la", "ldam"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=200)
@@ -313,8 +326,6 @@ def main() -> None:
         judge=options.judge,
         miniature=options.miniature,
     )
-    forms = chosen_forms(options.forms)
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
     write_header(options.out, at_once=options.at_once, **vars(settings))
     splits = load("cifar10", data_dir=options.data, cache=options.out.parent)
     if options.miniature:
@@ -322,7 +333,15 @@ def main() -> None:
         splits = replace(splits, train=halved(some), test=None)
     device = pick_device(options.device)
     search = Search(splits, settings, options.out.parent, device, options.at_once)
-    there = done(options.out, settings)
+    return options, search, range(options.first_seed, options.first_seed + options.seeds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--forms", nargs="+", default=["ce", "la", "ldam"])
+    options, search, seeds = asked(parser)
+    forms = chosen_forms(options.forms)
+    there = done(options.out, search.settings)
     jobs = [(f, s) for f in forms for s in seeds if (f.name, s) not in there]
     for line in search.run(jobs):
         with options.out.open("a") as file:

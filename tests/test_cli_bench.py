@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from deep_oversampling import InputError, __version__, bench, cli
+from commands import called, refused
+from deep_oversampling import InputError, __version__, bench
 from deep_oversampling.bench import records, sizes
 from deep_oversampling.bench.records import Note, figure
 from deep_oversampling.cli.bench import _print
@@ -24,15 +24,9 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(cli.app, ["bench", *map(str, arguments), "--device", "cpu"])
+    result = called("bench", *arguments, "--device", "cpu")
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-def refused(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(cli.app, ["bench", *map(str, arguments)])
-    assert isinstance(result.exception, InputError), result.output
-    return str(result.exception)
 
 
 def test_json_is_one_object_with_a_header() -> None:
@@ -93,9 +87,7 @@ def test_a_stopped_run_keeps_the_parts_that_were_done(monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     monkeypatch.setitem(bench.PARTS, "cell", stopped)
-    result = CliRunner().invoke(
-        cli.app, ["bench", "search", "cell", "--out", "new/speed.json", "--device", "cpu"]
-    )
+    result = called("bench", "search", "cell", "--out", "new/speed.json", "--device", "cpu")
     assert result.exit_code != 0
     assert json.loads(Path("new/speed.json").read_text())["records"]
     assert [path.name for path in Path("new").iterdir()] == ["speed.json"]
@@ -124,13 +116,15 @@ def test_a_file_that_cannot_be_written_is_refused_before_measuring(
     Path("folder").mkdir()
     Path("file").touch()
     monkeypatch.setitem(bench.PARTS, "search", pytest.fail)
-    assert refused("search", "--out", out).startswith(
+    assert refused("bench", "search", "--out", out).startswith(
         f"--out must name a file that can be written, found {out!r}: "
     )
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    assert "device must be one that this machine has" in refused("search", "--device", "gpu9")
+    assert "device must be one that this machine has" in refused(
+        "bench", "search", "--device", "gpu9"
+    )
 
 
 def test_wide_figures_fit_and_notes_are_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,12 +160,12 @@ def test_an_unknown_part_is_one_line_and_exit_code_1() -> None:
 
 @pytest.mark.parametrize("arguments", [["--threads", "0"], ["--threads", "x"], ["--fast"]])
 def test_wrong_use_is_exit_code_2(arguments: list[str]) -> None:
-    result = CliRunner().invoke(cli.app, ["bench", *arguments])
+    result = called("bench", *arguments)
     assert result.exit_code == 2
     assert "Usage" in result.stderr
 
 
 def test_help_names_the_parts() -> None:
-    text = " ".join(CliRunner().invoke(cli.app, ["bench", "--help"]).stdout.split())
+    text = " ".join(called("bench", "--help").stdout.split())
     for name in bench.PARTS:
         assert name in text

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from deep_oversampling import InputError, cli
+import commands
+from commands import called
 from deep_oversampling.cli.compare import _chosen
 from deep_oversampling.data import load
 from deep_oversampling.metrics import AS_TRAINED, MEASURES
@@ -32,15 +32,13 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str | Path, code: int = 0) -> str:
-    result = CliRunner().invoke(cli.app, ["compare", *map(str, arguments)])
+    result = called("compare", *arguments)
     assert result.exit_code == code, result.output
     return result.stdout
 
 
 def refused(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(cli.app, ["compare", *map(str, arguments)])
-    assert isinstance(result.exception, InputError), result.output
-    return str(result.exception)
+    return commands.refused("compare", *arguments)
 
 
 @pytest.fixture

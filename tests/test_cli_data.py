@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
 
-from deep_oversampling import InputError, cli
+from commands import called, refused
 from deep_oversampling.data import load, load_index
 from picture_files import folder_of
 
@@ -23,7 +22,7 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str | Path, code: int = 0) -> str:
-    result: Result = CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
+    result = called("data", *arguments)
     assert result.exit_code == code, result.output
     return result.stdout
 
@@ -115,22 +114,15 @@ def test_mnist_full_has_the_files_of_mnist() -> None:
     assert "needs no files" in run("fetch", "digits")
 
 
-def refused(*arguments: str) -> str:
-    result = CliRunner().invoke(cli.app, ["data", *arguments])
-    assert isinstance(result.exception, InputError), result.output
-    assert "\n" not in str(result.exception)
-    return str(result.exception)
-
-
 def test_wrong_use_is_refused(tmp_path: Path) -> None:
     folder_of(tmp_path / "set", {"a": 1, "b": 1})
-    assert "did you mean exp:factor?" in refused("show", "digits", "--imbalance", "expp:3")
+    assert "did you mean exp:factor?" in refused("data", "show", "digits", "--imbalance", "expp:3")
     where = "must be a file in a folder"
-    assert where in refused("show", "set", "--picture", "no/where.png")
-    assert where in refused("show", "digits", "--index", "no/where.json")
+    assert where in refused("data", "show", "set", "--picture", "no/where.png")
+    assert where in refused("data", "show", "digits", "--index", "no/where.json")
     (tmp_path / "set" / "b" / "0.png").write_text("nonsense")
-    assert "every picture must be readable" in refused("show", "set", "--strict")
-    assert "end it in .png" in refused("show", "digits", "--picture", "x.jpg")
+    assert "every picture must be readable" in refused("data", "show", "set", "--strict")
+    assert "end it in .png" in refused("data", "show", "digits", "--picture", "x.jpg")
     assert not list(tmp_path.rglob("*.part"))
 
 

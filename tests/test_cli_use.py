@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from deep_oversampling import InputError, cli, load_weights
+from commands import called, refused
+from deep_oversampling import cli, load_weights
 from deep_oversampling.runs import Run
 from picture_files import folder_of, save
 
@@ -38,16 +39,9 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def invoke(*arguments: str | Path | int, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    result = called(*arguments)
     assert result.exit_code == code, result.output + repr(result.exception)
     return result
-
-
-def refused(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(cli.app, list(map(str, arguments)))
-    assert isinstance(result.exception, InputError), result.output
-    assert "\n" not in str(result.exception)
-    return str(result.exception)
 
 
 def test_evaluate_on_its_own_data_means_what_was_held_out(made: Path) -> None:

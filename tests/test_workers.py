@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from deep_oversampling import DOSError, InputError, cli
+import commands
+from deep_oversampling import DOSError, InputError
 from deep_oversampling.cli.workers import chosen_place
 from deep_oversampling.data import load
 from deep_oversampling.paper.experiments import TABLES
@@ -142,9 +142,7 @@ def _of(order: Order, found: str) -> Any:
 
 
 def refused(*arguments: str) -> str:
-    result = CliRunner().invoke(cli.app, ["compare", "--data", "digits", *arguments])
-    assert isinstance(result.exception, InputError), result.output
-    return str(result.exception)
+    return commands.refused("compare", "--data", "digits", *arguments)
 
 
 def test_options_that_contradict_each_other() -> None:

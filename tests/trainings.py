@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import load_file
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from deep_oversampling import InputError, cli
+import commands
+from commands import called
 from deep_oversampling.runs import unfinished
 from picture_files import folder_of
 
@@ -27,7 +28,7 @@ def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(*more: str) -> Result:
-    return CliRunner().invoke(cli.app, ["train", *OPTIONS, *more])
+    return called("train", *OPTIONS, *more)
 
 
 def finished(*more: str) -> str:
@@ -37,9 +38,7 @@ def finished(*more: str) -> str:
 
 
 def refused(*more: str) -> str:
-    result = call(*more)
-    assert isinstance(result.exception, InputError), result.output
-    return str(result.exception)
+    return commands.refused("train", *OPTIONS, *more)
 
 
 def timeless(value: Any) -> Any:

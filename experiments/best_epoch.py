@@ -1,0 +1,53 @@
+"""How much would it add to report the best epoch instead of the last? The code of LDAM does.
+
+    python experiments/best_epoch.py DATA OUT.jsonl --imbalance step:100 --partners la ldam
+
+Partners of `modern.py`, trained from the first epoch to the last and judged after each, by images
+that were not trained on. The best of them is chosen by what it is judged by: for comparison only.
+One JSON line per training, then a table; what OUT has already is not run again.
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from deep_oversampling.rivals.summary import cell
+from modern import asked, done
+from partners import PARTNERS
+from recording import kept
+
+
+def table(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Per cent, mean ± sd over seeds; epochs are counted from 1."""
+    yield "| | | seeds | last epoch | best epoch | which |"
+    yield "|---|---|---|---|---|---|"
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        found[line["imbalance"], line["form"]].append(line)
+    for (imbalance, form), own in found.items():
+        last = cell([100 * one["accuracy"] for one in own])
+        best = cell([100 * max(one["curve"]) for one in own])
+        which = ", ".join(str(1 + one["curve"].index(max(one["curve"]))) for one in own)
+        cells = (f"{one.mean:.1f} ± {one.sd:.1f}" for one in (last, best))
+        yield f"| {imbalance} | {form} | {len(own)} | {' | '.join(cells)} | {which} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--partners", nargs="+", choices=PARTNERS, default=list(PARTNERS))
+    options, search, seeds = asked(parser)
+    there = done(options.out, search.settings)
+    jobs = [(p, s) for p in options.partners for s in seeds if (p, s) not in there]
+    for partner, seed in jobs:
+        curve = search.curve(partner, seed)
+        line = {"form": partner, "seed": seed, "accuracy": curve[-1], "curve": curve}
+        with options.out.open("a") as file:
+            file.write(json.dumps({**vars(search.settings), **line}) + "\n")
+        print(partner, seed, f"last {curve[-1]:.4f}, best {max(curve):.4f}", flush=True)
+    print(*table(kept(options.out, "curve")), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
