@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor
 
@@ -13,6 +14,8 @@ from deep_oversampling.losses import Loss, entropy
 from deep_oversampling.rivals import effective_number, ldam, logit_adjusted, weighted
 from deep_oversampling.rivals.ldam import with_cosine_head
 from deep_oversampling.rivals.method import Contest, with_loss
+from deep_oversampling.rivals.mixup import mixup
+from deep_oversampling.rivals.tables import Mixed
 from deep_oversampling.seeding import Streams
 from deep_oversampling.stages import Stage
 
@@ -45,21 +48,27 @@ class Partner:
     make_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # of class counts
     point_loss: Callable[[Tensor], Loss] = lambda counts: entropy  # where classes are alike
     prepare: Callable[[Network], Network] = lambda network: network
-    reweights: bool = False  # from the first fall of the learning rate on
-
-    def weights(self, task: Task, t: int) -> Tensor | None:  # (n,)
-        return effective_number(task.counts) if self.reweights and t >= task.late else None
+    reweights: Literal["never", "late", "always"] = "never"  # late: from the first fall of the rate
+    mixes: bool = False  # images with each other, and their labels
 
     def stages(self, task: Task) -> Iterator[Stage]:
         loss = self.make_loss(task.counts)
         for t in range(task.rounds):
-            weights = self.weights(task, t)
-            objective = with_loss(loss) if weights is None else weighted(weights, loss)
-            yield Stage("single", task.samples, objective)
+            if self.mixes:
+                mixed = Mixed.drawn(task.samples, task.rng("mix", t))
+                yield Stage("mixed", mixed, mixup(loss))
+            elif self.reweights == "always" or (self.reweights == "late" and t >= task.late):
+                objective = weighted(effective_number(task.counts), loss)
+                yield Stage("single", task.samples, objective)
+            else:
+                yield Stage("single", task.samples, with_loss(loss))
 
 
 PARTNERS = {
     "ce": Partner(),
+    "cb": Partner(reweights="always"),
     "la": Partner(logit_adjusted),
-    "ldam": Partner(ldam, ldam, with_cosine_head, reweights=True),
+    "ldam": Partner(ldam, ldam, with_cosine_head, reweights="late"),
+    "mixup": Partner(mixes=True),
+    "mixup-la": Partner(logit_adjusted, mixes=True),
 }

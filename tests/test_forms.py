@@ -11,7 +11,8 @@ from deep_oversampling import Engine, Plan, resnet32
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.losses import entropy
 from deep_oversampling.pieces import Pieced
-from deep_oversampling.rivals import ldam, logit_adjusted
+from deep_oversampling.rivals import effective_number, ldam, logit_adjusted
+from deep_oversampling.rivals.mixup import mixup
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Stage, train_stages
 from forms import FORMS
@@ -68,6 +69,28 @@ def test_pieces_come_with_classes_levelled_in_part_and_a_margin() -> None:
         own_loss(stage, logit_adjusted(COUNTS))  # of cross-entropy, after LDAM as well
     own_loss(first("ce+pieces-half", tau=0.5), logit_adjusted(COUNTS, 0.5))
     assert presented(first("ce+pieces-half", q=0.0)) == [16, 16, 16]
+
+
+def test_partners_weigh_from_the_start_late_or_never() -> None:
+    for name, weighing in {"ce": [], "ldam": [2], "cb": [0, 1, 2]}.items():
+        network = PARTNERS[name].prepare(small_lenet())
+        stages = list(PARTNERS[name].stages(task()))
+        batch = IMAGES[torch.arange(len(IMAGES))]
+        answers = [stage.objective(network, batch) for stage in stages]
+        assert [t for t, one in enumerate(answers) if len(one) == 3] == weighing
+        for t in weighing:
+            close(answers[t][2], effective_number(COUNTS)[batch.y])
+
+
+def test_partners_mix_images_anew_in_every_round() -> None:
+    for name, loss in {"mixup": entropy, "mixup-la": logit_adjusted(COUNTS)}.items():
+        stages = list(PARTNERS[name].stages(task()))
+        rows = torch.arange(len(IMAGES))
+        first, second, _ = (stage.table[rows] for stage in stages)
+        assert not torch.equal(first.share, second.share)
+        network = small_lenet()
+        expected = mixup(loss)(network, first)[0]
+        close(stages[0].objective(network, first)[0], expected)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import best_epoch
 import modern
 import modern_table
 from contests import pictures
@@ -140,6 +141,26 @@ def test_parts_of_a_training_have_the_rates_of_the_whole() -> None:
     shares = [settings.rate_share(t) for t in (0, 10, 160, 180, 200, 209)]
     assert shares[:5] == [0.2, 1.0, 0.01, 0.0001, 1.0]
     assert 0 < shares[5] < 0.1
+
+
+@pytest.mark.parametrize("partner", list(PARTNERS))
+def test_a_curve_has_an_accuracy_for_every_epoch(partner: str, tmp_path: Path) -> None:
+    curve = search(tmp_path).curve(partner, 0)
+    assert len(curve) == TINY.epochs
+    assert len(set(curve)) > 1
+    assert all(0 <= value <= 1 for value in curve)
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+def test_the_best_epoch_stands_beside_the_last() -> None:
+    curves = [[0.5, 0.7, 0.6], [0.9, 0.7, 0.8]]
+    lines = [
+        {"imbalance": "exp:4", "form": "ce", "seed": s, "curve": curve, "accuracy": curve[-1]}
+        for s, curve in enumerate(curves)
+    ]
+    assert list(best_epoch.table(lines))[-1] == (
+        "| exp:4 | ce | 2 | 70.0 ± 14.1 | 80.0 ± 14.1 | 2, 1 |"
+    )
 
 
 def test_groups_are_thirds_on_a_logarithmic_scale() -> None:
