@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deep_oversampling.rivals.summary import cell
 from modern import asked, done
+from modern_table import percent
 from partners import PARTNERS
 from recording import kept
 
@@ -27,11 +27,10 @@ def table(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     for line in lines:
         found[line["imbalance"], line["form"]].append(line)
     for (imbalance, form), own in found.items():
-        last = cell([100 * one["accuracy"] for one in own])
-        best = cell([100 * max(one["curve"]) for one in own])
-        which = ", ".join(str(1 + one["curve"].index(max(one["curve"]))) for one in own)
-        cells = (f"{one.mean:.1f} ± {one.sd:.1f}" for one in (last, best))
-        yield f"| {imbalance} | {form} | {len(own)} | {' | '.join(cells)} | {which} |"
+        curves = [one["curve"] for one in own]
+        last, best = percent([one[-1] for one in curves]), percent([max(one) for one in curves])
+        which = ", ".join(str(1 + one.index(max(one))) for one in curves)
+        yield f"| {imbalance} | {form} | {len(own)} | {last} | {best} | {which} |"
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ def table(lines: Sequence[Line], measure: str = "accuracy") -> Iterator[str]:
     means = {form: cell([one["accuracy"] for one in own.values()]) for form, own in found.items()}
     for form in sorted(found, key=lambda name: -means[name].mean):
         own = found[form]
-        shown = [_percent([one.get(group, math.nan) for one in own.values()]) for group in GROUPS]
+        shown = [percent([one.get(group, math.nan) for one in own.values()]) for group in GROUPS]
         tau = next(iter(own.values()))["tau"]
         shown[-1] += f" ({tau})" if tau else ""
         lost = sum(bool(one["lost"]) for one in own.values())
@@ -117,7 +117,8 @@ def _against(found: Found, form: str, other: str, measure: str) -> tuple[str, st
     return told, "" if math.isnan(p) else f"{p:.3f}"
 
 
-def _percent(values: list[float]) -> str:
+def percent(values: list[float]) -> str:
+    """Mean ± sd of some seeds, if there are some."""
     found = cell(values)
     if math.isnan(found.mean):
         return "–"

@@ -159,7 +159,7 @@ def test_the_best_epoch_stands_beside_the_last() -> None:
         for s, curve in enumerate(curves)
     ]
     assert list(best_epoch.table(lines))[-1] == (
-        "| exp:4 | ce | 2 | 70.0 ± 14.1 | 80.0 ± 14.1 | 2, 1 |"
+        "| exp:4 | ce | 2 | 70.00 ± 14.14 | 80.00 ± 14.14 | 2, 1 |"
     )
 
 
