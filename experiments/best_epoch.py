@@ -13,30 +13,30 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from modern import asked, done
+from modern import asked, begun, done
 from modern_table import percent
 from partners import PARTNERS
 from recording import kept
 
 
 def table(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Per cent, mean ± sd over seeds; epochs are counted from 1."""
-    yield "| | | seeds | last epoch | best epoch | which |"
-    yield "|---|---|---|---|---|---|"
-    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    """Of trainings of one setting, in per cent; epochs are counted from 1."""
+    yield "| | seeds | last epoch | best epoch | which |"
+    yield "|---|---|---|---|---|"
+    found: dict[str, list[list[float]]] = defaultdict(list)
     for line in lines:
-        found[line["imbalance"], line["form"]].append(line)
-    for (imbalance, form), own in found.items():
-        curves = [one["curve"] for one in own]
+        found[line["form"]].append(line["curve"])
+    for form, curves in found.items():
         last, best = percent([one[-1] for one in curves]), percent([max(one) for one in curves])
         which = ", ".join(str(1 + one.index(max(one))) for one in curves)
-        yield f"| {imbalance} | {form} | {len(own)} | {last} | {best} | {which} |"
+        yield f"| {form} | {len(curves)} | {last} | {best} | {which} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--partners", nargs="+", choices=PARTNERS, default=list(PARTNERS))
-    options, search, seeds = asked(parser)
+    options = asked(parser)
+    search, seeds = begun(options)
     there = done(options.out, search.settings)
     jobs = [(p, s) for p in options.partners for s in seeds if (p, s) not in there]
     for partner, seed in jobs:
@@ -45,7 +45,9 @@ def main() -> None:
         with options.out.open("a") as file:
             file.write(json.dumps({**vars(search.settings), **line}) + "\n")
         print(partner, seed, f"last {curve[-1]:.4f}, best {max(curve):.4f}", flush=True)
-    print(*table(kept(options.out, "curve")), sep="\n")
+    lines = kept(options.out, "curve")
+    same = [line for line in lines if vars(search.settings).items() <= line.items()]
+    print(*table(same), sep="\n")
 
 
 if __name__ == "__main__":

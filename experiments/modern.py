@@ -299,8 +299,8 @@ def done(out: Path, settings: Settings) -> set[tuple[str, int]]:
     return {(one["form"], one["seed"]) for one in same}
 
 
-def asked(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Search, range]:
-    """What the command line says, what trains it, and its seeds; a header is written."""
+def asked(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """What the command line says of data, training and judging, beside what the parser has."""
     parser.add_argument("data", type=Path, help="folder of the official CIFAR-10 .bin files")
     parser.add_argument("out", type=Path)
     parser.add_argument("--imbalance", default="exp:100")
@@ -317,6 +317,11 @@ def asked(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Search, 
     options = parser.parse_args()
     if options.miniature and options.judge == "test":
         parser.error("the miniature has no test images; leave out one of --miniature and --judge")
+    return options
+
+
+def begun(options: argparse.Namespace) -> tuple[Search, range]:
+    """What trains, and its seeds; the file has a header for it."""
     settings = Settings(
         options.imbalance,
         options.epochs,
@@ -333,14 +338,15 @@ def asked(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Search, 
         splits = replace(splits, train=halved(some), test=None)
     device = pick_device(options.device)
     search = Search(splits, settings, options.out.parent, device, options.at_once)
-    return options, search, range(options.first_seed, options.first_seed + options.seeds)
+    return search, range(options.first_seed, options.first_seed + options.seeds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--forms", nargs="+", default=["ce", "la", "ldam"])
-    options, search, seeds = asked(parser)
+    options = asked(parser)
     forms = chosen_forms(options.forms)
+    search, seeds = begun(options)
     there = done(options.out, search.settings)
     jobs = [(f, s) for f in forms for s in seeds if (f.name, s) not in there]
     for line in search.run(jobs):
