@@ -89,7 +89,8 @@ def test_with_pieces_the_pictures_are_those_that_were_shown(
         assert one.image is not None
         x = torch.from_numpy(one.image).permute(2, 0, 1)
         assert bool((shown.x == x).flatten(1).all(1).any())
-    assert 0 < sum(one.weight < 1 for one in story.over_sampled) < len(story.over_sampled)
+    with_a_piece = [one.weight < 1 - 1e-5 for one in story.over_sampled]  # up to rounding
+    assert 0 < sum(with_a_piece) < len(with_a_piece)
 
 
 def test_mistakes_are_the_most_certain_of_rare_classes(
