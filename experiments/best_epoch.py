@@ -2,8 +2,8 @@
 
     python experiments/best_epoch.py DATA OUT.jsonl --imbalance step:100 --partners la ldam
 
-Partners of `modern.py`, trained from the first epoch to the last and judged after each, by images
-that were not trained on. The best of them is chosen by what it is judged by: for comparison only.
+Partners of `modern.py`, trained from the first epoch to the last and judged after each. The best of
+them is chosen by the images that it is judged by: to know what that adds, never for a result.
 One JSON line per training, then a table; what OUT has already is not run again.
 """
 
@@ -39,8 +39,7 @@ def main() -> None:
     search, seeds = begun(options)
     there = done(options.out, search.settings)
     jobs = [(p, s) for p in options.partners for s in seeds if (p, s) not in there]
-    for partner, seed in jobs:
-        curve = search.curve(partner, seed)
+    for partner, seed, curve in search.curves(jobs):
         line = {"form": partner, "seed": seed, "accuracy": curve[-1], "curve": curve}
         with options.out.open("a") as file:
             file.write(json.dumps({**vars(search.settings), **line}) + "\n")

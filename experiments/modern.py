@@ -105,15 +105,18 @@ class Search:
                 for (form, seed), member in zip(some, members, strict=True):
                     yield self._line(form, seed, member)
 
-    def curve(self, partner: str, seed: int) -> list[float]:  # (epochs,)
-        """Accuracy after every epoch of a partner's whole training, which is not kept."""
-        judged = self.data(seed)[1]
-        member = self._partner_begun(partner, seed, "start", "end")
-        member.judge = lambda network: {"all": {"accuracy": _accuracy(network, judged)}}
-        self._train([member], self._between("start", "end"))
-        if member.error:
-            raise member.error
-        return [one.validation["all"]["accuracy"] for one in member.history.rounds]
+    def curves(self, jobs: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, list[float]]]:
+        """Accuracy after every epoch of partners' whole trainings, which are not kept."""
+        for some in _in_groups(list(jobs), self._at_once):
+            members = [self._partner_begun(*one, "start", "end") for one in some]
+            for (_, seed), member in zip(some, members, strict=True):
+                member.judge = partial(_judged, judged=self.data(seed)[1])
+            self._train(members, self._between("start", "end"))
+            for (partner, seed), member in zip(some, members, strict=True):
+                if member.error:
+                    raise member.error
+                rounds = member.history.rounds
+                yield partner, seed, [one.validation["all"]["accuracy"] for one in rounds]
 
     def _data(self, splits: Splits, seed: int) -> tuple[Samples, Samples]:
         """What is trained on, and what is judged by."""
@@ -225,8 +228,9 @@ class Search:
         }
 
 
-def _accuracy(network: Network, judged: Samples) -> float:
-    return round(float(measure(predict(network, judged.x), judged.y).recall.mean()), 5)
+def _judged(network: Network, judged: Samples) -> dict[str, dict[str, float]]:
+    recall = measure(predict(network, judged.x), judged.y).recall
+    return {"all": {"accuracy": round(float(recall.mean()), 5)}}
 
 
 def adjusted(p: torch.Tensor, y: torch.Tensor, counts: torch.Tensor) -> dict[float, float]:

@@ -143,12 +143,15 @@ def test_parts_of_a_training_have_the_rates_of_the_whole() -> None:
     assert 0 < shares[5] < 0.1
 
 
-@pytest.mark.parametrize("partner", list(PARTNERS))
-def test_a_curve_has_an_accuracy_for_every_epoch(partner: str, tmp_path: Path) -> None:
-    curve = search(tmp_path).curve(partner, 0)
-    assert len(curve) == TINY.epochs
-    assert len(set(curve)) > 1
-    assert all(0 <= value <= 1 for value in curve)
+def test_curves_have_an_accuracy_for_every_epoch(tmp_path: Path) -> None:
+    jobs = [(partner, seed) for partner in PARTNERS for seed in (0, 1)]
+    found = list(search(tmp_path).curves(jobs))  # three at once
+    assert [(partner, seed) for partner, seed, _ in found] == jobs
+    for _, _, curve in found:
+        assert len(curve) == TINY.epochs
+        assert all(0 <= value <= 1 for value in curve)
+    assert sum(len(set(curve)) > 1 for *_, curve in found) > len(found) / 2
+    assert list(search(tmp_path).curves(jobs[3:4])) == found[3:4]  # as if alone
     assert not list(tmp_path.glob("*.safetensors"))
 
 
