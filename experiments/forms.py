@@ -104,7 +104,7 @@ def over_sampled(
         initial_rounds=0,
         rng=task.rng,
         pull=pull,
-        loss=entropy if tau else partner.point_loss(counts),
+        loss=partner.point_loss(counts),
         tau=tau,
         pieces=pieces,
         augment=task.augment,

@@ -349,7 +349,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--forms", nargs="+", default=["ce", "la", "ldam"])
     options = asked(parser)
-    forms = chosen_forms(options.forms)
+    try:
+        forms = chosen_forms(options.forms)
+    except InputError as error:
+        parser.error(str(error))
     search, seeds = begun(options)
     there = done(options.out, search.settings)
     jobs = [(f, s) for f in forms for s in seeds if (f.name, s) not in there]

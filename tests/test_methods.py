@@ -1,6 +1,7 @@
 """Every method on a small problem: it trains, it can be repeated, and it does what it says."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -327,13 +328,19 @@ def test_images_are_trained_on_wherever_they_are(name: str, how: str) -> None:
 
 
 def test_dos_with_pieces_is_fit() -> None:
-    given, network = contest(IMAGES), small_lenet()
-    plan = Plan.in_part(IMAGES.class_counts, int(given.plan.k.max()))
+    """With as many neighbours for large classes, too, where rare ones have fewer."""
+    given, network = replace(contest(IMAGES), k=6), small_lenet()
+    plan = Plan([6, 6, 3], Plan.in_part(IMAGES.class_counts).r)
     options = {"rounds": ROUNDS, "batch_size": BATCH, "device": "cpu", "seed": 0}
     history = fit(network, IMAGES, plan, pieces=0.5, **options)
     found = trained(METHODS[OF_PICTURES], given, small_lenet())
     assert torch.equal(weights(network), found.weights)
     assert [r.presented for r in history.rounds] == [r.presented for r in found.history.rounds]
+
+
+def test_pieces_need_neighbours() -> None:
+    with pytest.raises(InputError, match="pieces must be of neighbours, found k = 0"):
+        METHODS[OF_PICTURES].training.stages(small_lenet(), replace(contest(IMAGES), k=0))
 
 
 def test_vectors_have_no_pieces() -> None:

@@ -207,14 +207,16 @@ def test_the_script_goes_on_where_it_was(
     monkeypatch.setattr(sys, "argv", [*command, "ce", "ce+dos-late"])
     modern.main()
     monkeypatch.setattr(sys, "argv", [*command, "hulls"])
-    with pytest.raises(InputError, match="found hulls"):
+    with pytest.raises(SystemExit, match="2"):
         modern.main()
+    told = capsys.readouterr()
+    assert "ce+dos-late 1 " in told.out
+    assert "found hulls" in told.err
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert sum("header" in line for line in lines) == 2  # none for what is refused
     told = [(line["form"], line["seed"]) for line in lines if "header" not in line]
     assert told == [("ce", 0), ("ce", 1), ("ce+dos-late", 0), ("ce+dos-late", 1)]
     assert lines[0]["header"]["judge"] == "removed"
-    assert "ce+dos-late 1 " in capsys.readouterr().out
 
 
 def test_a_form_is_paired_with_its_partner_seed_by_seed() -> None:

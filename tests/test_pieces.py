@@ -33,7 +33,7 @@ from deep_oversampling.pieces import Pieced
 from deep_oversampling.rivals import logit_adjusted
 from deep_oversampling.seeding import streams
 from test_replaying import Again
-from toy import blobs, generator, weights
+from toy import generator, weights
 
 close = torch.testing.assert_close
 COUNTS = (6, 4, 1)
@@ -51,11 +51,11 @@ def greys(samples: Samples) -> torch.Tensor:
     return samples.x[:].float().mean((1, 2, 3)).unsqueeze(1)
 
 
-def pieced(often: float = 1.0, plan: Plan | None = None, samples: Samples | None = None) -> Pieced:
+def pieced(share: float = 1.0, plan: Plan | None = None, samples: Samples | None = None) -> Pieced:
     samples = samples or numbered()
     plan = plan or Plan([2, 2, 0], [20, 20, 20])
     z = oversample(samples, greys(samples), plan, generator=generator())
-    return with_pieces(z, often, generator=generator())
+    return with_pieces(z, share, generator=generator())
 
 
 def everything(table: Pieced) -> MicroClusters:
@@ -214,6 +214,20 @@ def test_initial_rounds_have_neither_pieces_nor_a_margin() -> None:
     close(second.objective(network, batch)[0], expected)
 
 
+def test_margins_do_not_add_up() -> None:
+    """Another loss trains the initial rounds; after them it would be adjusted twice."""
+    counts = pictures((12, 8, 4)).class_counts
+    loss = logit_adjusted(counts, 3.0)
+    images, network, (first, second, _) = stages_of(pieces=0.5, tau=1.5, loss=loss)
+    close(first.objective(network, images)[0], loss(network(images.x), images.y))
+    batch = everything(second.table)
+    expected = logit_adjusted(counts, 1.5)(network(batch.x), batch.y)
+    close(second.objective(network, batch)[0], expected)
+    *_, (_, last, _) = stages_of(loss=loss)  # without a margin it trains all rounds
+    own = last.objective(network, last.table[torch.arange(len(last.table))])[0]
+    assert not torch.isclose(own.sum(), expected.sum())
+
+
 def trained(**options: object):
     images, network = pictures((30, 12, 6)), small_lenet()
     given = {"rounds": 2, "batch_size": 8, "augment": CropAndFlip(1), "device": "cpu"}
@@ -303,40 +317,3 @@ def test_the_estimator_has_them_too() -> None:
     named = DOSClassifier(pieces=0.5, minority=[2], k=2, rounds=1, device="cpu")
     named.fit(images.x.numpy(), images.y.numpy())
     assert repr(named.plan_) == "Plan(k=[0, 0, 2], r=[1, 1, 4])"
-
-
-# bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pieces": 1.5}, "pieces must be a share between 0 and 1"),
-        ({"pieces": -0.1}, "pieces must be a share between 0 and 1"),
-        ({"tau": -1.0}, "tau 0 or more"),
-        ({"tau": float("nan")}, "tau 0 or more"),
-        ({"pieces": 0.5, "weighted": False}, "weights of their areas"),
-        ({"pieces": 0.5, "plan": Plan.plain(3)}, "k = 0 for all classes"),
-    ],
-)
-def test_what_cannot_be_is_said(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        trained(**options)
-
-
-def test_pieces_are_of_pictures() -> None:
-    samples = blobs()
-    with pytest.raises(InputError, match=r"must be of pictures, shape \(m, c, h, w\)"):
-        fit(small_lenet(), samples, pieces=0.5)
-    z = oversample(samples, samples.x, Plan.uniform(3, 2), generator=generator())
-    with pytest.raises(InputError, match="must be of pictures"):
-        with_pieces(z, 0.5, generator=generator())
-    with pytest.raises(InputError, match="0 rows with neighbours"):
-        pieced(plan=Plan.plain(3))
-
-
-def test_r_follows_from_the_counts() -> None:
-    images = pictures((30, 12, 6))
-    made = DOSClassifier(pieces=0.5, k=2, r_times=2.0, device="cpu")
-    with pytest.raises(InputError, match="r_times must be left out with pieces"):
-        made.fit(images.x.numpy(), images.y.numpy())

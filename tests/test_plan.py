@@ -226,10 +226,17 @@ def test_the_default_has_neighbours_where_nothing_is_augmented_or_pieces_are_of_
         assert vectors(plan) == ([5, 5], [1, 2])
 
 
-@pytest.mark.parametrize("q", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("q", [-0.1, 1.1, float("nan"), "half"])
 def test_in_part_says_what_q_must_be(q: float) -> None:
-    with pytest.raises(InputError, match=r"q must lie in \[0, 1\], found"):
+    with pytest.raises(InputError, match=r"q must be a number in \[0, 1\], found"):
         Plan.in_part(torch.tensor([10, 5]), q=q)
+
+
+@pytest.mark.parametrize("minority", [[1], [True], [0, 1], torch.tensor([[True, False]])])
+def test_minority_marks_every_class(minority: object) -> None:
+    with pytest.raises(InputError, match="true or false of each of the 2 classes, found"):
+        Plan([0, 5], [1, 2], minority)  # type: ignore[arg-type]
+    assert Plan([0, 5], [1, 2], [True, False]).minority.tolist() == [True, False]
 
 
 def test_fractions_are_kept_and_whole_numbers_are_whole() -> None:

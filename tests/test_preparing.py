@@ -32,7 +32,7 @@ def test_augmented_pictures_are_over_sampled_without_neighbours(tmp_path: Path) 
     folder_of(tmp_path / "photos", {"a": 20, "b": 5}, (40, 32, 3))
     task = prepare(Settings("photos"), load("photos"))
     assert (task.plan.k.tolist(), task.plan.r.tolist(), task.settings.k) == ([0, 0], [1, 4], 0)
-    assert "so rare classes are over-sampled without neighbours (else say --k 5)" in task.notes
+    assert any("over-sampled without neighbours" in note for note in task.notes)
     assert task.settings.baseline
     for settings in (Settings("photos", k=3), Settings("photos", augment=False)):
         task = prepare(settings, load("photos"))
@@ -60,7 +60,8 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     result = call(cli.app, ["train", "photos", "--pieces", "--rounds", "2", "--out", "run"])
     assert result.exit_code == 0, result.output
     shown = " ".join(result.output.split())
-    assert "every other picture shows a piece of a neighbour" in shown
+    assert "every other time with a piece of one of its k neighbours" in shown
+    assert "lenet is mostly better without" in shown
     assert "b 6 1 5 1.63 10" in shown  # to train, to validate, k, r, rows
     record = json.loads(Path("run/run.json").read_text())
     assert record["r"] == [1.0, pytest.approx((16 / 6) ** 0.5)]
@@ -88,21 +89,26 @@ def test_a_margin_from_the_command_line(tmp_path: Path) -> None:
     assert "tau = 1.5" in Path("run/config.toml").read_text()
 
 
-def test_classes_that_are_nearly_alike_are_levelled_too(tmp_path: Path) -> None:
+def test_what_a_file_asks_for_can_be_left_out(tmp_path: Path) -> None:
     folder_of(tmp_path / "photos", {"a": 20, "b": 15}, (40, 32, 3))
     command = ["train", "photos", "--pieces", "--rounds", "1", "--no-baseline", "--out", "run"]
     shown = " ".join(CliRunner().invoke(cli.app, command).output.split())
-    assert "all get k neighbours, and are shown r times" in shown
+    assert "classes are levelled in part" in shown
+    assert "1 plain round, then 1 of DOS" in shown
+    again = ["train", "--config", "run/config.toml", "--no-pieces", "--out", "other"]
+    again += ["--k", "0", "--tau", "0"]
+    shown = " ".join(CliRunner().invoke(cli.app, again).output.split())
+    assert "no class is rare: nothing is over-sampled, and this is plain training" in shown
 
 
 def test_pieces_need_pictures_and_neighbours(tmp_path: Path) -> None:
     np.savez("vectors.npz", x=np.eye(20, 4, dtype=np.float32), y=np.arange(20) % 2)
     folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
-    for data, *more, message in (
-        ("vectors.npz", "pieces must be of pictures"),
-        ("photos", "--k", "0", "pieces must be of neighbours"),
-    ):
+    for data, *more, message in (("vectors.npz", "pieces must be of pictures"),):
         result = CliRunner().invoke(cli.app, ["train", data, "--pieces", *more, "--out", "run"])
         assert isinstance(result.exception, InputError)  # which `main` tells in a line
         assert message in str(result.exception)
         assert not Path("run").exists()
+    wrong = CliRunner().invoke(cli.app, ["train", "photos", "--pieces", "--k", "0"])
+    assert wrong.exit_code == 2
+    assert "k must be 1 or more with pieces" in " ".join(wrong.output.replace("│", " ").split())

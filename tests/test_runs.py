@@ -132,10 +132,9 @@ def test_pieces_are_for_dos_and_not_for_the_baseline() -> None:
     given, without = task(pieces=True), task(pieces=True)
     assert given.plan.k.tolist() == [5, 5, 5]
     assert given.plan.rows(given.train.class_counts).tolist() == [32, 28, 15]
-    assert "pieces = true" in as_toml(given.settings)
-    assert any("shows a piece of a neighbour" in note for note in given.notes)
+    assert "pieces = true\ntau = 1.0\n" in as_toml(given.settings)
     outcome = train(given)
-    plain = replace(without, settings=replace(without.settings, pieces=False))
+    plain = replace(without, settings=replace(without.settings, pieces=False, tau=None))
     other = train(plain)
     assert outcome is not None
     assert other is not None
@@ -167,6 +166,7 @@ def test_a_margin_is_asked_for_or_comes_with_pieces(
 def test_with_a_margin_it_is_no_plain_training_where_no_class_is_rare() -> None:
     assert task(k=0, counts=(40, 35, 30)).settings.baseline is False
     assert task(k=0, counts=(40, 35, 30), tau=1.0).settings.baseline is True
+    assert task(k=0, counts=(40, 40, 40), tau=1.0).settings.baseline is False  # a constant
 
 
 def test_augmented_pictures_have_neighbours_where_pieces_are_of_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 import torch
 
@@ -120,12 +121,29 @@ def check_augment(augment: Augmentation | None, samples: Samples) -> None:
         )
 
 
-def check_pieces(pieces: float, tau: float, weighted: bool, samples: Samples, plan: Plan) -> None:
-    """Pieces are of pictures, and of neighbours, and weigh what they cover."""
-    if not 0 <= pieces <= 1 or not 0 <= tau < math.inf:
+def check_pieces(
+    pieces: float,
+    tau: float,
+    weighted: bool,
+    samples: Samples,
+    plan: Plan,
+    *,
+    used: bool = True,  # the loss, where it is another than cross-entropy, trains some rounds
+) -> None:
+    """Pieces are of pictures, and of neighbours, and weigh what they cover; τ is a margin."""
+    if not isinstance(pieces, Real) or not 0 <= pieces <= 1:
         raise InputError(
-            "pieces must be a share between 0 and 1, and tau 0 or more and finite, found "
-            f"pieces={pieces}, tau={tau}"
+            f"pieces must be a share between 0 and 1, found {pieces!r}; 0.5 puts one into every "
+            "other picture"
+        )
+    if not isinstance(tau, Real) or not 0 <= tau < math.inf:
+        raise InputError(
+            f"tau must be a finite number of 0 or more, found {tau!r}; 1 adds log π to the logits"
+        )
+    if tau and not used:
+        raise InputError(
+            "a loss must have initial rounds to train, as those with a margin τ have cross-entropy "
+            "instead, found initial_rounds=0; leave the loss or tau out"
         )
     if pieces and samples.x.ndim != 4:
         raise InputError(
@@ -139,8 +157,8 @@ def check_pieces(pieces: float, tau: float, weighted: bool, samples: Samples, pl
         )
     if pieces and not bool(plan.k.any()):
         raise InputError(
-            "pieces must be of neighbours, found a plan without any, k = 0 for all classes; leave "
-            "the plan or pieces out"
+            "pieces must be of neighbours, found k = 0 for all classes; give a k of 1 or more, or "
+            "leave pieces out"
         )
 
 

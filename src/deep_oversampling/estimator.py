@@ -75,7 +75,8 @@ class DOSClassifier(
     ``early_stopping`` holds out ``validation_fraction`` of every class, ends when
     ``n_iter_no_change`` rounds of DOS have not raised the F1 of the minority on it (of all classes
     where none is favoured), and keeps the best weights; candidates for k are trained to the end.
-    ``loss`` makes a loss from the class counts in place of the cross-entropy: ``rivals.ldam``.
+    ``loss`` makes a loss from the class counts in place of the cross-entropy: ``rivals.ldam``; with
+    a margin ``tau`` it trains the initial rounds alone, as in `fit`.
     ``pieces=0.5`` is the form of DOS for pictures that are augmented, as in `fit`: every other one
     shows a piece of a neighbour. With ``minority="auto"`` classes are then levelled in part.
 

@@ -59,9 +59,9 @@ def fit(
     pull: float = 10.0,  # λ (R5)
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
-    loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …
+    loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …; with tau in initial rounds alone
     pieces: float = 0.0,  # the share of pictures that show a piece of an in-class neighbour
-    tau: float | None = None,  # τ log π is added to logits in multi-task rounds; 1 with pieces
+    tau: float | None = None,  # multi-task rounds: ℋ of logits plus τ log π; 1 with pieces
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
@@ -97,7 +97,7 @@ def fit(
     process alone calls ``on_round`` and writes checkpoints.
     """
     counts = samples.class_counts
-    plan = plan or default_plan(counts, samples.classes, augment is not None, pieces > 0)
+    plan = plan or default_plan(counts, samples.classes, augment is not None, bool(pieces))
     plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
     (found,) = fit_many(
         [network],
@@ -200,9 +200,9 @@ def fit_many(
         own, plan = all_samples[e], all_plans[e]
         check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
         counts = own.class_counts
-        plan = plan or default_plan(counts, own.classes, augment is not None, pieces > 0)
+        plan = plan or default_plan(counts, own.classes, augment is not None, bool(pieces))
         plan = plan.fitted_to(counts, own.classes)
-        check_pieces(pieces, tau, weighted, own, plan)
+        check_pieces(pieces, tau, weighted, own, plan, used=loss is entropy or initial_rounds != 0)
         presents = int(plan.rows(counts).sum())
         presented.add((len(own), presents))
         network.to(place)

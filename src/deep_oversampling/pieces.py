@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Generator, Tensor
@@ -73,7 +74,7 @@ class Pieced:
 
 def with_pieces(
     table: Overloaded,
-    often: float,  # the share of rows that a piece is put into
+    pieces: float,  # the share of rows that one is put into
     *,
     generator: Generator,
 ) -> Pieced:
@@ -81,17 +82,21 @@ def with_pieces(
 
     What lies beyond the border is cut off, and missing in a.
     """
+    if not isinstance(pieces, Real) or not 0 <= pieces <= 1:
+        raise InputError(f"pieces must be a share between 0 and 1, found {pieces!r}")
     if table.samples.x.ndim != 4 or not len(table.crowded):
         raise InputError(
             "pieces must be of pictures (m, c, h, w) that have neighbours, found samples of shape "
-            f"{tuple(table.samples.x.shape)} and {len(table.crowded)} rows with neighbours"
+            f"{tuple(table.samples.x.shape)} and {len(table.crowded)} rows with neighbours; make "
+            "the table of pictures by a plan with k of 1 or more, such as Plan.in_part, or present "
+            "it as it is"
         )
     height, width = table.samples.x.shape[-2:]
     u = torch.rand(len(table.crowded), 5, generator=generator)  # on the CPU, for every device alike
     there = table.neighborhoods.mask.sum(1).cpu()[table.hood.cpu()] - 1  # neighbours of each row
     member = torch.minimum(1 + (u[:, 0] * there).long(), there)  # 0, itself, where there is none
     whole = torch.tensor([height, width])
-    size = (u[:, 1].sqrt() * (u[:, 2] < often)).unsqueeze(1) * whole
+    size = (u[:, 1].sqrt() * (u[:, 2] < pieces)).unsqueeze(1) * whole
     centre = u[:, 3:] * whole
     first = (centre - size / 2).round().clamp(min=0)
     last = torch.minimum((centre + size / 2).round(), whole)

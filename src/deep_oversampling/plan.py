@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ def default_k(augmented: bool) -> int:
 
 def default_tau(pieces: float) -> float:
     """τ of the margin where nobody says how much: none, or 1 with pieces (docs/modern.md)."""
-    return float(pieces > 0)
+    return float(bool(pieces))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -53,14 +53,17 @@ class Plan:
     minority: Tensor  # (n,)  bool
 
     def __init__(
-        self, k: Tensor | Sequence[int], r: Tensor | Sequence[float], minority: Tensor | None = None
+        self,
+        k: Tensor | Sequence[int],
+        r: Tensor | Sequence[float],
+        minority: Tensor | Sequence[bool] | None = None,
     ) -> None:
         k, r = _numbers("k", k, least=0, whole=True), _numbers("r", r, least=1, whole=False)
         if len(k) != len(r):
             raise InputError(
                 f"k and r must name the same classes, found {len(k)} values of k and {len(r)} of r"
             )
-        favoured = (k > k.min()) | (r > r.min()) if minority is None else minority
+        favoured = (k > k.min()) | (r > r.min()) if minority is None else _marks(minority, len(k))
         for field, value in (("k", k), ("r", r), ("minority", favoured)):
             object.__setattr__(self, field, value)
 
@@ -167,8 +170,8 @@ class Plan:
         """
         counts = _checked_counts(counts, names)
         _check_strength(k, 1.0)
-        if not 0 <= q <= 1:
-            raise InputError(f"q must lie in [0, 1], found {q}")
+        if not isinstance(q, Real) or not 0 <= q <= 1:
+            raise InputError(f"q must be a number in [0, 1], found {q!r}")
         r = (counts.max() / counts.double()).pow(1 - q)
         return cls(torch.full_like(counts, k), r, 2 * counts < counts.max())
 
@@ -232,6 +235,16 @@ def _numbers(
     if wrong or found.ndim != 1 or not bool(((found >= least) & found.isfinite()).all()):
         raise InputError(f"{name} must hold one {kind} ≥ {least} per class, found {found.tolist()}")
     return found.double().cpu() if bool((found != found.round()).any()) else found.long().cpu()
+
+
+def _marks(minority: Tensor | Sequence[bool], n: int) -> Tensor:  # (n,)
+    found = torch.as_tensor(minority)
+    if found.dtype != torch.bool or found.shape != (n,):
+        raise InputError(
+            f"minority must say true or false of each of the {n} classes, found "
+            f"{found.tolist()}; Plan.for_minority takes their numbers"
+        )
+    return found.cpu()
 
 
 def _check_strength(k: int, r_times: float) -> None:

@@ -88,8 +88,9 @@ def train(
     pieces: Annotated[
         bool | None,
         typer.Option(
-            "--pieces",
+            "--pieces/--no-pieces",
             help="Pictures show pieces of neighbours: for deep networks, judged evenly.",
+            show_default="no-pieces",
         ),
     ] = None,
     tau: Annotated[
@@ -241,7 +242,8 @@ def _prepared(peers: Peers, settings: Settings, splits: Splits, out: Path | None
 
     chosen = peers.from_first(lambda: candidates_in(out))
     if settings.k == "auto" and not chosen:
-        print("choosing k and r: every candidate is trained on four fifths of the samples …")
+        what = "k" if settings.pieces else "k and r"
+        print(f"choosing {what}: every candidate is trained on four fifths of the samples …")
     made: list[Task] = []
 
     def prepare_first() -> Sequence[Candidate]:

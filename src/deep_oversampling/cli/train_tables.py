@@ -59,13 +59,13 @@ def print_task(task: Task) -> None:
     table.add_section()
     table.add_row("all", str(len(train)), str(len(task.validation)), "", "", str(task.presented))
     _print_whole(table)
-    print(f"\n{_told(task.plan)}")
+    print(f"\n{_told(task.plan, pieces=bool(settings.pieces))}")
     T = task.rounds
     parameters = sum(p.numel() for p in task.network.parameters())
     say(f"{settings.model}, {parameters:,} weights, on {task.device}")
     print(
-        f"{T} plain rounds, then {T} of DOS; batches of {settings.batch_size}, learning rate "
-        f"{settings.learning_rate:g}"
+        f"{T} plain round{'s' * (T > 1)}, then {T} of DOS; batches of {settings.batch_size}, "
+        f"learning rate {settings.learning_rate:g}"
         + (f"; stopped after {settings.patience} that are no better" if settings.patience else "")
         + ("; the baseline: plain" if settings.baseline else "")
     )
@@ -78,13 +78,16 @@ def _short(r: float) -> str:
     return f"{r:.2f}".rstrip("0").rstrip(".")
 
 
-def _told(plan: Plan) -> str:
+def _told(plan: Plan, *, pieces: bool) -> str:
     """The plan in words."""
+    if pieces:
+        return (
+            "classes are levelled in part: each sample is shown r times a round, every other time "
+            "with a piece of one of its k neighbours"
+        )
     rare, neighbours = int(plan.minority.sum()), bool(plan.k.any())
     if not rare:
         none = "no class has less than half the samples of the largest: all get "
-        if bool((plan.r > 1).any()):  # levelled in part, where there is little to level
-            return none + "k neighbours, and are shown r times"
         return none + ("k neighbours, r = 1" if neighbours else "r = 1 and no neighbours")
     over = f"{rare} rare class{'es are' if rare > 1 else ' is'} over-sampled"
     told = f"{over}: each sample is shown r times a round"

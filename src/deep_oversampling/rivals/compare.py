@@ -315,6 +315,7 @@ def begun(method: Method, entry: Entry, setting: Setting) -> Member:
         augment=AUGMENTATIONS[setting.augment],
         late_rounds=setting.late_rounds,
         head_rounds=setting.head_rounds,
+        k=setting.k,
         tau=setting.tau,
     )
     stages = method.training.stages(network, contest)

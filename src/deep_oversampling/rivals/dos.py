@@ -47,11 +47,11 @@ def stages(
 
 
 def pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    """What ``fit(pieces=0.5)`` does, with as many neighbours as the plan of DOS has."""
+    """What ``fit(pieces=0.5)`` does."""
     samples, counts = contest.samples, contest.samples.class_counts.cpu()
     with warnings.catch_warnings():  # of small classes: the plan of DOS has named them
         warnings.simplefilter("ignore", UserWarning)
-        plan = Plan.in_part(counts, max(1, int(contest.plan.k.max()))).fitted_to(counts)
+        plan = Plan.in_part(counts, contest.k).fitted_to(counts)
     pieces = 0.5
     check_pieces(pieces, contest.tau, True, samples, plan)  # now, not after the initial rounds
     return stages(network, contest, plan=plan, pieces=pieces, tau=contest.tau)

@@ -46,6 +46,7 @@ class Contest:
     augment: Augmentation | None = None  # of what training sees
     late_rounds: int | None = None  # the last, to which some methods defer; None: T
     head_rounds: int = 0  # of g alone, after all others; 0: the last T rounds are
+    k: int = 5  # neighbours that were asked for; of the plan, smaller classes have fewer
     tau: float = 1.0  # of logit adjustment, and of the margin that DOS with pieces has
 
     @property

@@ -34,6 +34,7 @@ PIECES = 0.5  # of pictures, where they are asked for
 
 _COLOURED, _CROPPED = 3, 32  # channels and pixels from which on pictures count as photographs
 _FEW = 10  # samples of a class that tell little
+_SMALL = ("lenet", "mlp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,24 +113,24 @@ def prepare(
         raise InputError(
             f"pieces must be of pictures, found samples of shape {shape}; leave --pieces out"
         )
-    if pieces:
-        notes.append("every other picture shows a piece of a neighbour")
-    if settings.margin:
-        notes.append(f"rare classes have a margin, τ = {settings.margin:g}")
-    k = settings.k
-    if k is None:
-        k = default_k(augmented=augment and not pieces)
-        if not k:
-            notes.append("so rare classes are over-sampled without neighbours (else say --k 5)")
+    k = default_k(augmented=augment and not pieces) if settings.k is None else settings.k
     batch_size = min(settings.batch_size or 60, len(train))
     rounds = settings.rounds or choose_rounds(len(train), batch_size)
+    model = choose_model(shape) if settings.model == "auto" else settings.model
+    if pieces and model in _SMALL:
+        notes.append(
+            f"pieces are for residual networks: {model} is mostly better without (or say --model "
+            "resnet32)"
+        )
+    by_default = settings.k is None and not k
     settings = replace(
         settings,
-        model=choose_model(shape) if settings.model == "auto" else settings.model,
+        model=model,
         batch_size=batch_size,
         rounds=rounds,
         augment=augment,
         k=k,
+        tau=settings.margin if pieces else settings.tau,  # whatever the default will be one day
     )
     changed = CropAndFlip(max(1, min(shape[1:]) // 8)) if augment else None
     network = make_network(
@@ -168,7 +169,15 @@ def prepare(
     fewer = [train.classes[j] for j in (fitted.k < plan.k).nonzero().flatten().tolist()]
     if fewer:
         notes.append(f"fewer than {k} neighbours in their class: {_some(fewer)}")
-    if not (bool(fitted.k.any()) or bool((fitted.r != 1).any()) or settings.margin):
+    margin = settings.margin if bool((counts != counts[0]).any()) else 0.0  # else it is a constant
+    if margin:
+        notes.append(f"rare classes have a margin, τ = {margin:g}")
+    if by_default and bool(fitted.minority.any()):
+        notes.append(
+            "rare classes are over-sampled without neighbours, which do harm where pictures are "
+            "shifted and mirrored (else say --k 5)"
+        )
+    if not (bool(fitted.k.any()) or bool((fitted.r != 1).any()) or margin):
         notes.append("no class is rare: nothing is over-sampled, and this is plain training")
         settings = replace(settings, baseline=False)  # it would be the same once more
     return Task(

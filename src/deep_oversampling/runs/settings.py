@@ -63,6 +63,11 @@ class Settings:
             raise InputError(f"learning_rate must be above 0, found {self.learning_rate}")
         if self.tau is not None and self.tau < 0:
             raise InputError(f"tau must be 0 or more, found {self.tau}")
+        if self.pieces and self.k == 0:
+            raise InputError(
+                "k must be 1 or more with pieces, as they are of neighbours, found 0; leave one of "
+                "them out"
+            )
         if not 0 < self.validation < 1:
             raise InputError(
                 "validation must be a share between 0 and 1, such as 0.2, found "
