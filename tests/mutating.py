@@ -28,7 +28,7 @@ TESTS = {
     "oversampling": ("oversampling", "own_loop", "objective", "embeddings"),
     "embeddings": ("embeddings",),
     "moments": ("embeddings", "oversampling", "history"),
-    "pieces": ("pieces",),
+    "pieces": ("pieces", "pieces_refused"),
     "plan": ("plan",),
     "pull": ("pull", "objective"),
     "objectives": ("objective", "loss_inside_dos", "own_loop"),

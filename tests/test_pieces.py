@@ -15,6 +15,7 @@ from deep_oversampling import (
     Engine,
     InputError,
     MicroClusters,
+    Network,
     Plan,
     Samples,
     View,
@@ -152,6 +153,16 @@ def test_g_learns_from_the_picture_alone() -> None:
     batch = everything(with_pieces(z, 1.0, generator=generator()))
     close(dos_loss(network, batch, pull=0.0), entropy(network(batch.x), batch.y).mean())
     assert dos_loss(network, batch) > dos_loss(network, batch, pull=0.0)
+
+
+def test_g_does_not_see_the_targets() -> None:
+    """A batch norm in g would: what it is given is part of its mean."""
+    images, f = pictures((12, 8, 4)), small_lenet().embedder
+    network = Network(f, torch.nn.Sequential(torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3)))
+    z = oversample(images, embed(network, images.x), Plan([2] * 3, [1] * 3), generator=generator())
+    batch = everything(with_pieces(z, 1.0, generator=generator()))
+    network.train()
+    close(dos_loss(network, batch, pull=0.0), entropy(network(batch.x), batch.y).mean())
 
 
 def test_rows_of_several_batches_are_those_of_each() -> None:

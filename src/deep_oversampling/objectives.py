@@ -71,13 +71,13 @@ def _multi_task(
 ) -> tuple[Tensor, Tensor]:
     fx = network.embed(z.x)
     to_g, to_f = (fx, fx) if limit is None else limit_pull(fx, limit, total)
-    c, k, _ = z.v.shape  # the first c rows have neighbours, K each
+    c, k = z.mask.shape  # the first c rows have neighbours, of which g sees K, or none
     alone = len(fx) - c
     errors = weighted_errors(to_f[:c], z.v, z.w)  # (c, K)
-    logits = network.classifier(torch.cat([to_g, z.v.flatten(0, 1)]))
+    logits = network.classifier(torch.cat([to_g, z.v[:, :k].flatten(0, 1)]))
     labels = torch.cat([z.y, z.y[:c].repeat_interleave(k)])
     own, rest, others = loss(logits, labels).split([c, alone, c * k])
-    rho = proximity(errors, z.mask)
+    rho = proximity(errors[:, :k], z.mask)
     ell_g = classifier_loss(own, rho, others.view(c, k))
     ell_f = pull * embedding_loss(errors)
     return torch.cat([ell_g, rest]), pad(ell_f, (0, alone))

@@ -32,7 +32,7 @@ class MicroClusters:
     y: Tensor  # (b,)
     v: Tensor  # (c, K, d)  the neighbours; x itself, their column 0 in 𝒩(x), is not among them
     w: Tensor  # (c, K)     per unit of squared distance, the round's total variance (R5)
-    mask: Tensor  # (c, K)     who is part of ℓ′_g; False where padded, and w is 0
+    mask: Tensor  # (c, K)     who is part of ℓ′_g; False where padded, and w is 0; (c, 0): nobody
 
     def __len__(self) -> int:
         return len(self.y)

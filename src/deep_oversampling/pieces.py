@@ -55,7 +55,7 @@ class Pieced:
             y=self.samples.y[i],
             v=z.v[torch.stack([own, other], -1)],
             w=w,
-            mask=torch.zeros_like(w, dtype=torch.bool),
+            mask=torch.zeros_like(w[..., :0], dtype=torch.bool),
         )
 
     def __getitems__(self, rows: Sequence[int]) -> list[MicroClusters]:
