@@ -232,7 +232,7 @@ def test_in_part_says_what_q_must_be(q: float) -> None:
         Plan.in_part(torch.tensor([10, 5]), q=q)
 
 
-@pytest.mark.parametrize("minority", [[1], [True], [0, 1], torch.tensor([[True, False]])])
+@pytest.mark.parametrize("minority", [[1], [True], [0, 1], torch.tensor([[True, False]]), ["b"]])
 def test_minority_marks_every_class(minority: object) -> None:
     with pytest.raises(InputError, match="true or false of each of the 2 classes, found"):
         Plan([0, 5], [1, 2], minority)  # type: ignore[arg-type]

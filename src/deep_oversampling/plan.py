@@ -238,11 +238,14 @@ def _numbers(
 
 
 def _marks(minority: Tensor | Sequence[bool], n: int) -> Tensor:  # (n,)
-    found = torch.as_tensor(minority)
+    try:
+        found = torch.as_tensor(minority)
+    except (TypeError, ValueError):
+        found = torch.empty(0)
     if found.dtype != torch.bool or found.shape != (n,):
         raise InputError(
-            f"minority must say true or false of each of the {n} classes, found "
-            f"{found.tolist()}; Plan.for_minority takes their numbers"
+            f"minority must say true or false of each of the {n} classes, found {minority!r:.80}; "
+            "Plan.for_minority takes their numbers"
         )
     return found.cpu()
 

@@ -34,7 +34,7 @@ PIECES = 0.5  # of pictures, where they are asked for
 
 _COLOURED, _CROPPED = 3, 32  # channels and pixels from which on pictures count as photographs
 _FEW = 10  # samples of a class that tell little
-_SMALL = ("lenet", "mlp")
+_SMALL = ("lenet", "mlp")  # networks that pieces do no good to (docs/safe.md)
 
 
 @dataclass(frozen=True, eq=False)
