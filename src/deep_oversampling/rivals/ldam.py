@@ -48,7 +48,9 @@ class CosineHead(nn.Module):
 
     def __init__(self, layer: nn.Linear, scale: float = SCALE) -> None:
         super().__init__()
-        self.weight, self.scale = nn.Parameter(layer.weight.detach().clone()), scale
+        # of length 1, as published: the shorter a vector, the further a step turns it
+        self.weight = nn.Parameter(normalize(layer.weight.detach(), dim=1))
+        self.scale = scale
 
     def forward(self, v: Tensor) -> Tensor:
         return self.scale * linear(normalize(v, dim=1), normalize(self.weight, dim=1))
