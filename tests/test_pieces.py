@@ -234,9 +234,6 @@ def test_margins_do_not_add_up() -> None:
     batch = everything(second.table)
     expected = logit_adjusted(counts, 1.5)(network(batch.x), batch.y)
     close(second.objective(network, batch)[0], expected)
-    *_, (_, last, _) = stages_of(loss=loss)  # without a margin it trains all rounds
-    own = last.objective(network, last.table[torch.arange(len(last.table))])[0]
-    assert not torch.isclose(own.sum(), expected.sum())
 
 
 def trained(**options: object):

@@ -13,6 +13,7 @@ from .engine import Engine
 from .errors import DOSError, InputError
 from .network import Network, predict
 from .peers import Peers
+from .pieces import check_share
 from .plan import Plan
 from .samples import Samples
 
@@ -131,19 +132,15 @@ def check_pieces(
     used: bool = True,  # the loss, where it is another than cross-entropy, trains some rounds
 ) -> None:
     """Pieces are of pictures, and of neighbours, and weigh what they cover; τ is a margin."""
-    if not isinstance(pieces, Real) or not 0 <= pieces <= 1:
-        raise InputError(
-            f"pieces must be a share between 0 and 1, found {pieces!r}; 0.5 puts one into every "
-            "other picture"
-        )
+    check_share(pieces)
     if not isinstance(tau, Real) or not 0 <= tau < math.inf:
         raise InputError(
             f"tau must be a finite number of 0 or more, found {tau!r}; 1 adds log π to the logits"
         )
     if tau and not used:
         raise InputError(
-            "a loss must have initial rounds to train, as those with a margin τ have cross-entropy "
-            "instead, found initial_rounds=0; leave the loss or tau out"
+            "a loss trains the rounds before those with a margin τ, so there must be some, found "
+            "initial_rounds=0; leave the loss or tau out"
         )
     if pieces and samples.x.ndim != 4:
         raise InputError(

@@ -18,7 +18,7 @@ from .errors import InputError
 from .oversampling import MicroClusters, Overloaded
 from .samples import Samples
 
-__all__ = ["Pieced", "with_pieces"]
+__all__ = ["Pieced", "check_share", "with_pieces"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +72,14 @@ class Pieced:
         return rows.unsqueeze(-1) & columns.unsqueeze(-2)
 
 
+def check_share(pieces: float) -> None:
+    if not isinstance(pieces, Real) or not 0 <= pieces <= 1:
+        raise InputError(
+            f"pieces must be a share between 0 and 1, found {pieces!r}; 0.5 puts one into every "
+            "other picture"
+        )
+
+
 def with_pieces(
     table: Overloaded,
     pieces: float,  # the share of rows that one is put into
@@ -82,8 +90,7 @@ def with_pieces(
 
     What lies beyond the border is cut off, and missing in a.
     """
-    if not isinstance(pieces, Real) or not 0 <= pieces <= 1:
-        raise InputError(f"pieces must be a share between 0 and 1, found {pieces!r}")
+    check_share(pieces)
     if table.samples.x.ndim != 4 or not len(table.crowded):
         raise InputError(
             "pieces must be of pictures (m, c, h, w) that have neighbours, found samples of shape "
