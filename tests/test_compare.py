@@ -175,8 +175,8 @@ def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.Mon
 def test_a_class_with_one_sample_leaves_no_method_out() -> None:
     lonely = replace(APART, train=blobs((20, 10, 1)))
     left_out = {one.method: one.left_out for one in run(lonely, *METHODS) if one.left_out}
-    assert left_out.keys() == {"dos-pieces"}
-    assert "pieces must be of pictures" in left_out["dos-pieces"]
+    assert left_out.keys() == {"dos-pieces", "mixup-pieces"}
+    assert all("pieces must be of pictures" in told for told in left_out.values())
 
 
 def test_a_class_with_one_sample_cannot_be_tested_on_too() -> None:

@@ -26,7 +26,7 @@ OF_PICTURES = Splits("squares", squares((90, 60, 16)), test=squares((60, 60, 60)
 def trials(method: str, monkeypatch: pytest.MonkeyPatch, *, at_once: int) -> list[Trial]:
     monkeypatch.setattr(compare, "how_many", lambda trainings, device: at_once)
     chosen = [ONE_OF_EACH_TRAINING[method]]
-    splits = OF_PICTURES if method == "dos-pieces" else SPLITS
+    splits = OF_PICTURES if method.endswith("-pieces") else SPLITS
     return list(run_trials(splits, SETTING, chosen, SEEDS, device="cpu"))
 
 

@@ -1,21 +1,19 @@
 """Every method on a small problem: it trains, it can be repeated, and it does what it says."""
 
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
 
-from contests import BATCH, ROUNDS, VECTORS, Trained, contest, pictures, small_lenet, trained
-from deep_oversampling import InputError, Network, Plan, Report, Samples, View, fit
+from contests import BATCH, ROUNDS, VECTORS, Trained, contest, trained
+from deep_oversampling import Network, Plan, Report, Samples, fit
 from deep_oversampling.losses import entropy
 from deep_oversampling.metrics import MEASURES, measure
 from deep_oversampling.rivals import (
     METHODS,
     PAPER,
-    Method,
     effective_number,
     focal,
     logit_adjusted,
@@ -27,8 +25,8 @@ from toy import blobs, small, train, weights
 close = torch.testing.assert_close
 TEST = blobs((10, 10, 10), seed=1)
 M, ROWS = len(VECTORS), contest().presented
-OF_PICTURES = "dos-pieces"  # vectors have no pieces
-OF_VECTORS = {name: method for name, method in METHODS.items() if name != OF_PICTURES}
+OF_PICTURES = ("dos-pieces", "mixup-pieces")  # vectors have no pieces
+OF_VECTORS = {name: method for name, method in METHODS.items() if name not in OF_PICTURES}
 TRAININGS = {method.training.name: method.name for method in reversed(OF_VECTORS.values())}.values()
 every_method = pytest.mark.parametrize("name", OF_VECTORS)
 every_training = pytest.mark.parametrize("name", TRAININGS)
@@ -309,40 +307,3 @@ def test_a_class_with_one_sample_is_survived(name: str) -> None:
 def test_as_few_samples_as_there_can_be(name: str) -> None:
     samples = Samples(torch.eye(2, 4), [0, 1])
     assert trained(METHODS[name], contest(samples, Plan.plain(2))).weights.isfinite().all()
-
-
-# images
-
-IMAGES = pictures()
-
-
-@pytest.mark.parametrize("name", [*TRAININGS, OF_PICTURES])
-@pytest.mark.parametrize("how", ["bytes", "a view"])
-def test_images_are_trained_on_wherever_they_are(name: str, how: str) -> None:
-    x = View.of(IMAGES.x) if how == "a view" else IMAGES.x
-    method: Method = METHODS[name]
-    found = trained(method, contest(Samples(x, IMAGES.y)), small_lenet())
-    assert found.weights.isfinite().all()
-    if how == "a view":
-        assert torch.equal(found.weights, trained(method, contest(IMAGES), small_lenet()).weights)
-
-
-def test_dos_with_pieces_is_fit() -> None:
-    """With as many neighbours for large classes, too, where rare ones have fewer."""
-    given, network = replace(contest(IMAGES), k=6), small_lenet()
-    plan = Plan([6, 6, 3], Plan.in_part(IMAGES.class_counts).r)
-    options = {"rounds": ROUNDS, "batch_size": BATCH, "device": "cpu", "seed": 0}
-    history = fit(network, IMAGES, plan, pieces=0.5, **options)
-    found = trained(METHODS[OF_PICTURES], given, small_lenet())
-    assert torch.equal(weights(network), found.weights)
-    assert [r.presented for r in history.rounds] == [r.presented for r in found.history.rounds]
-
-
-def test_pieces_need_neighbours() -> None:
-    with pytest.raises(InputError, match="pieces must be of neighbours, found k = 0"):
-        METHODS[OF_PICTURES].training.stages(small_lenet(), replace(contest(IMAGES), k=0))
-
-
-def test_vectors_have_no_pieces() -> None:
-    with pytest.raises(InputError, match="pieces must be of pictures"):
-        METHODS[OF_PICTURES].training.stages(small(), contest())

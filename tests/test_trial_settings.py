@@ -71,7 +71,9 @@ def test_unknown_plans_are_refused() -> None:
         list(run_trials(SPLITS, replace(SMALL, plan="even"), [METHODS["cnn"]], [0], device="cpu"))
 
 
-@pytest.mark.parametrize("method", ["logit-adjustment", "mixup-la", "dos-la", "dos-pieces"])
+@pytest.mark.parametrize(
+    "method", ["logit-adjustment", "mixup-la", "dos-la", "dos-pieces", "mixup-pieces"]
+)
 def test_methods_that_adjust_logits_have_the_same_tau(method: str) -> None:
     def losses(**changes: object) -> list[float]:
         setting = replace(SMALL, **changes)

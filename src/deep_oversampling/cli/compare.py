@@ -88,7 +88,8 @@ def compare(
         str | None, typer.Option(help="none or crop-flip.", show_default=_BY_RECIPE)
     ] = None,
     tau: Annotated[
-        float, typer.Option(min=0, help="Of logit adjustment, and of the margin of dos-pieces.")
+        float,
+        typer.Option(min=0, help="Of logit adjustment, and of the margin of DOS with pieces."),
     ] = 1.0,
     bf16: Annotated[bool, typer.Option("--bf16", help="Mixed precision, on a GPU.")] = False,
     test_share: Annotated[

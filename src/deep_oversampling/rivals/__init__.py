@@ -6,7 +6,7 @@ a loss that makes up for their counts as well (`logit_adjusted`) does it twice: 
 """
 
 from .class_weights import CLASS_BALANCED, DEFERRED, INVERSE_FREQUENCY
-from .dos import DOS, DOS_KNN, DOS_LDAM, DOS_LOGIT_ADJUSTMENT, DOS_LR, DOS_PIECES
+from .dos import DOS, DOS_KNN, DOS_LDAM, DOS_LOGIT_ADJUSTMENT, DOS_LR, DOS_PIECES, MIXUP_PIECES
 from .focal import FOCAL, focal
 from .ldam import LDAM_DRW, ldam, with_cosine_head
 from .lmle import LMLE
@@ -54,6 +54,7 @@ _TODAY = (
     DOS_LOGIT_ADJUSTMENT,
     DOS_LDAM,
     DOS_PIECES,
+    MIXUP_PIECES,
 )
 METHODS = {method.name: method for method in (*_OWN, *_TODAY)}
 PAPER = tuple(method.name for method in _OWN)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from torch import Tensor
 
@@ -17,9 +19,18 @@ from ..stages import Stage
 from .ldam import ldam, with_cosine_head
 from .logit_adjustment import logit_adjusted
 from .method import Contest, Method, Training
+from .mixup import adjusted_passes
 from .plain import by_logistic_regression, by_neighbours
 
-__all__ = ["DOS", "DOS_KNN", "DOS_LDAM", "DOS_LOGIT_ADJUSTMENT", "DOS_LR", "DOS_PIECES"]
+__all__ = [
+    "DOS",
+    "DOS_KNN",
+    "DOS_LDAM",
+    "DOS_LOGIT_ADJUSTMENT",
+    "DOS_LR",
+    "DOS_PIECES",
+    "MIXUP_PIECES",
+]
 
 
 def stages(
@@ -57,6 +68,12 @@ def pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     return stages(network, contest, plan=plan, pieces=pieces, tau=contest.tau)
 
 
+def mixed_and_pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    """Mixed images first, then images with pieces."""
+    pieced = pieced_stages(network, replace(contest, initial_rounds=0))
+    return chain(adjusted_passes(contest, contest.initial_rounds), pieced)
+
+
 _PAPER = "Ando and Huang, Deep Over-sampling Framework, ECML PKDD 2017"
 _TRAINING = Training("dos", stages, begins_as="plain")
 DOS = Method("dos", "DOS", _PAPER, _TRAINING)
@@ -88,4 +105,10 @@ DOS_PIECES = Method(
     "DOS with pieces",
     f"{_PAPER}; docs/modern.md",
     Training("dos-pieces", pieced_stages, begins_as="plain"),
+)
+MIXUP_PIECES = Method(
+    "mixup-pieces",
+    "mixup, DOS with pieces",
+    f"Zhang et al., ICLR 2018; {_PAPER}; docs/modern.md",
+    Training("mixup-pieces", mixed_and_pieced_stages, begins_as="mixup, logit adjustment"),
 )

@@ -21,7 +21,15 @@ from .method import Contest, Method, Training
 from .retraining import head_stages
 from .tables import Mixed, MixedBatch
 
-__all__ = ["MIXUP", "MIXUP_CRT", "MIXUP_LOGIT_ADJUSTMENT", "REMIX", "mixup", "remix"]
+__all__ = [
+    "MIXUP",
+    "MIXUP_CRT",
+    "MIXUP_LOGIT_ADJUSTMENT",
+    "REMIX",
+    "adjusted_passes",
+    "mixup",
+    "remix",
+]
 
 # share of the image (b,), its label (b,), that of its partner (b,) -> share of its label (b,)
 LabelShare = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -82,9 +90,14 @@ def remix_stages(network: Network, contest: Contest) -> Iterator[Stage]:
     return mixed_passes(contest, contest.initial_rounds + contest.rounds, objective)
 
 
-def adjusted_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+def adjusted_passes(contest: Contest, rounds: int) -> Iterator[Stage]:
+    """Mixed rounds with logit adjustment."""
     objective = mixup(logit_adjusted(contest.samples.class_counts, contest.tau))
-    return mixed_passes(contest, contest.initial_rounds + contest.rounds, objective)
+    return mixed_passes(contest, rounds, objective)
+
+
+def adjusted_stages(network: Network, contest: Contest) -> Iterator[Stage]:
+    return adjusted_passes(contest, contest.initial_rounds + contest.rounds)
 
 
 def retrained_stages(network: Network, contest: Contest) -> Iterator[Stage]:
@@ -100,7 +113,7 @@ MIXUP_LOGIT_ADJUSTMENT = Method(
     "mixup-la",
     "mixup, logit adjustment",
     "Zhang et al., ICLR 2018; Menon et al., ICLR 2021",
-    Training("mixup-la", adjusted_stages),
+    Training("mixup-la", adjusted_stages, begins_as="mixup, logit adjustment"),
 )
 MIXUP_CRT = Method(
     "mixup-crt",
