@@ -20,7 +20,7 @@ from ..stages import Stage
 from .method import Contest, Method, Training, passes, with_loss
 from .weights import effective_number, weighted
 
-__all__ = ["LDAM_DRW", "SCALE", "CosineHead", "ldam", "with_cosine_head"]
+__all__ = ["LDAM_DRW", "SCALE", "CosineHead", "Directions", "ldam", "with_cosine_head"]
 
 SCALE = 30.0  # s, of the cosines
 _LARGEST = 0.5  # margin, of the rarest class
@@ -56,10 +56,23 @@ class CosineHead(nn.Module):
         return self.scale * linear(normalize(v, dim=1), normalize(self.weight, dim=1))
 
 
+class Directions(nn.Module):
+    """Vectors of length 1."""
+
+    def forward(self, v: Tensor) -> Tensor:
+        return normalize(v, dim=1)
+
+
 def with_cosine_head(network: Network, scale: float = SCALE) -> Network:
-    """The network with its last linear layer replaced; the rest, and its weights, are the same."""
+    """The network with its last linear layer replaced; the rest, and its weights, are the same.
+
+    If that layer is all of g, then f ends in directions, which is all that cosines ask for. What
+    ℓ_f takes from the length of f(x) nothing would give back otherwise, and the shorter it is, the
+    further a step turns it.
+    """
     network = copy.deepcopy(network)
     if isinstance(network.classifier, nn.Linear):
+        network.embedder = nn.Sequential(network.embedder, Directions())
         network.classifier = CosineHead(network.classifier, scale)
         return network
     last = next(reversed(list(network.classifier.children())), None)
