@@ -258,7 +258,7 @@ def test_only_the_last_layer_becomes_one_of_cosines(make) -> None:
     assert (other(x).abs() <= SCALE + 1e-4).all()
 
 
-def test_f_ends_in_directions_where_cosines_are_all_of_g() -> None:
+def test_f_ends_in_directions_where_g_is_a_linear_layer() -> None:
     network, x = small(), torch.randn(6, 4, generator=generator())
     v = with_cosine_head(network).embed(x)
     close(v, network.embed(x) / network.embed(x).norm(dim=1, keepdim=True))

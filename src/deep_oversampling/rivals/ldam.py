@@ -66,9 +66,9 @@ class Directions(nn.Module):
 def with_cosine_head(network: Network, scale: float = SCALE) -> Network:
     """The network with its last linear layer replaced; the rest, and its weights, are the same.
 
-    If that layer is all of g, then f ends in directions, which is all that cosines ask for. What
-    ℓ_f takes from the length of f(x) nothing would give back otherwise, and the shorter it is, the
-    further a step turns it.
+    If g is that layer itself, as in a ResNet, then f ends in directions, which is all that cosines
+    ask for. What ℓ_f takes from the length of f(x) nothing would give back otherwise, and the
+    shorter it is, the further a step turns it. A sequence, as in a LeNet, leaves f as it is.
     """
     network = copy.deepcopy(network)
     if isinstance(network.classifier, nn.Linear):
