@@ -130,19 +130,21 @@ def test_early_stopping_goes_on() -> None:
 
 
 PROGRAM = """
-import os, signal, sys, threading
+import os, signal, sys, threading, time
 import deep_oversampling.runs.unfinished as unfinished
 from deep_oversampling import cli
 unfinished._MINUTES = 1e-6
 where, left, later, only = sys.argv[1:5]
-left, later = int(left), float(later)
+left, later, last = int(left), float(later), 0.0
 del sys.argv[1:5]
 function = getattr(os, where)
 def killed(*arguments, **named):
-    global left
+    global left, last
     left -= str(arguments[-1]).endswith(only)
+    before, last = last, time.perf_counter()
     if left == 0 and later:
-        threading.Timer(later, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        wait = later * (last - before)
+        threading.Timer(wait, os.kill, (os.getpid(), signal.SIGKILL)).start()
     elif left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return function(*arguments, **named)
@@ -154,11 +156,13 @@ cli.main()
 def killed_at(
     where: str, times: int, later: float = 0, *, only: str = "", folder: str = "r"
 ) -> int:
-    """The exit code of a process that is killed just before such a call, or so many seconds later.
+    """The exit code of a process that is killed just before such a call.
 
-    ``only`` is how the name of the file must end that the call is about. 0 times: it is not killed.
+    Or ``later``, by a share of the time between the two calls before: in seconds, a fast machine
+    would be done by then. ``only`` is how the name of the file must end that the call is about.
+    0 times: it is not killed.
     """
-    options = ["train", *OPTIONS, "--rounds", "6", "--out", folder]
+    options = ["train", *OPTIONS, "--rounds", "12", "--out", folder]
     command = [sys.executable, "-c", PROGRAM, where, str(times), str(later), only, *options]
     return subprocess.run(command, capture_output=True).returncode
 
@@ -172,7 +176,7 @@ def test_killed_at_many_moments_it_ends_as_if_nothing_had_happened() -> None:
     kills += [killed_at("fsync", times) for times in (1, 3, 4, 5)]  # first that of the settings
     kills += [killed_at("unlink", times, only=".checkpoint") for times in (1, 2, 3)]
     draw = random.Random(0)
-    kills += [killed_at("fsync", draw.randint(3, 8), draw.uniform(0, 0.03)) for _ in range(12)]
+    kills += [killed_at("fsync", draw.randint(4, 8), draw.random()) for _ in range(12)]
     assert kills == [-signal.SIGKILL] * 23
     while killed_at("fsync", 30) == -signal.SIGKILL:  # until no checkpoint is left to be written
         kills.append(-signal.SIGKILL)
