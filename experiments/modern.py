@@ -31,6 +31,7 @@ from deep_oversampling.data import Splits, hold_out, imbalanced, load, set_aside
 from deep_oversampling.errors import InputError
 from deep_oversampling.network import pick_device
 from deep_oversampling.probes import logistic_probe
+from deep_oversampling.rivals import adjusted_afterwards
 from deep_oversampling.rivals.compare import make_network
 from deep_oversampling.rivals.method import evenly
 from deep_oversampling.rivals.recipes import rate_share
@@ -238,8 +239,7 @@ def adjusted(p: torch.Tensor, y: torch.Tensor, counts: torch.Tensor) -> dict[flo
 
     Never of test images: the best of them would be chosen there.
     """
-    prior = (counts / counts.sum()).to(p)
-    shifted = {tau: (p.log() - tau * prior.log()).softmax(1) for tau in AFTERWARDS}
+    shifted = {tau: adjusted_afterwards(p, counts, tau) for tau in AFTERWARDS}
     return {tau: round(float(measure(q, y).recall.mean()), 5) for tau, q in shifted.items()}
 
 

@@ -14,6 +14,7 @@ from deep_oversampling import InputError, Network, Samples
 from deep_oversampling.losses import Loss, entropy
 from deep_oversampling.objectives import Objective, single_task
 from deep_oversampling.rivals import (
+    adjusted_afterwards,
     effective_number,
     focal,
     inverse_frequency,
@@ -78,6 +79,29 @@ def test_logit_adjustment_is_its_formula(logits: Tensor, counts: Tensor, tau: fl
 def test_logit_adjustment_reduces_to_the_entropy(logits: Tensor, counts: Tensor) -> None:
     close(logit_adjusted(counts, 0.0)(logits, Y), entropy(logits, Y))
     close(logit_adjusted(torch.full((N,), 7))(logits, Y), entropy(logits, Y))
+
+
+@pytest.mark.parametrize("tau", [0.5, 1.0, 1.5])
+def test_what_training_has_too_much_of_is_taken_back_afterwards(
+    logits: Tensor, counts: Tensor, tau: float
+) -> None:
+    """The loss sees P(C|x) π^τ, scaled to 1; divided by π^τ it is P(C|x) again."""
+    with_margin = (logits + tau * (counts / counts.sum()).log()).softmax(1)
+    ell = -with_margin[torch.arange(12), Y].log()
+    close(logit_adjusted(counts, tau)(logits, Y), ell, check_dtype=False, rtol=1e-4, atol=1e-4)
+    close(adjusted_afterwards(with_margin, counts, tau), logits.softmax(1), rtol=1e-4, atol=1e-6)
+
+
+def test_adjusting_afterwards_adds_up_and_can_be_left(counts: Tensor) -> None:
+    p = torch.randn(12, N, generator=generator()).softmax(1)
+    close(adjusted_afterwards(p, counts, 0.0), p)
+    twice = adjusted_afterwards(adjusted_afterwards(p, counts, 0.25), counts, 0.5)
+    close(twice, adjusted_afterwards(p, counts, 0.75))
+    close(adjusted_afterwards(p, torch.full((N,), 7)), p)
+    close(
+        adjusted_afterwards(p, torch.tensor([9, 3, 0])),
+        adjusted_afterwards(p, torch.tensor([9, 3, 1])),
+    )
 
 
 @pytest.mark.parametrize(("largest", "scale"), [(0.5, 30.0), (1.0, 1.0), (0.1, 64.0)])

@@ -10,7 +10,12 @@ from .dos import DOS, DOS_KNN, DOS_LDAM, DOS_LOGIT_ADJUSTMENT, DOS_LR, DOS_PIECE
 from .focal import FOCAL, focal
 from .ldam import LDAM_DRW, ldam, with_cosine_head
 from .lmle import LMLE
-from .logit_adjustment import ADJUSTED_AFTERWARDS, LOGIT_ADJUSTMENT, logit_adjusted
+from .logit_adjustment import (
+    ADJUSTED_AFTERWARDS,
+    LOGIT_ADJUSTMENT,
+    adjusted_afterwards,
+    logit_adjusted,
+)
 from .method import Contest, Method
 from .mixup import MIXUP, MIXUP_CRT, MIXUP_LOGIT_ADJUSTMENT, REMIX
 from .plain import CNN, CNN_CL
@@ -25,6 +30,7 @@ __all__ = [
     "PAPER",
     "Contest",
     "Method",
+    "adjusted_afterwards",
     "effective_number",
     "focal",
     "inverse_frequency",

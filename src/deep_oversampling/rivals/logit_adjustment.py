@@ -20,7 +20,7 @@ from ..stages import Stage
 from .method import Contest, Method, Trained, Training, passes, with_loss
 from .plain import CNN
 
-__all__ = ["ADJUSTED_AFTERWARDS", "LOGIT_ADJUSTMENT", "logit_adjusted"]
+__all__ = ["ADJUSTED_AFTERWARDS", "LOGIT_ADJUSTMENT", "adjusted_afterwards", "logit_adjusted"]
 
 
 def logit_adjusted(counts: Tensor, tau: float = 1.0) -> Loss:  # (n,)
@@ -33,15 +33,24 @@ def stages(network: Network, contest: Contest) -> Iterator[Stage]:
     return passes(contest, contest.initial_rounds + contest.rounds, with_loss(loss))
 
 
+def adjusted_afterwards(
+    p: Tensor,  # (m, n)  P(C|x)
+    counts: Tensor,  # (n,)  samples per class, in training
+    tau: float = 1.0,
+) -> Tensor:  # (m, n)
+    """P(C|x) / π^τ, scaled to 1: with τ = 1 what it would be, were all classes as frequent.
+
+    A margin that training lacks, or has too much of (τ < 0), to be chosen by validation samples.
+    """
+    counts = counts.clamp(min=1)  # who was never trained on has no share
+    prior = (counts / counts.sum()).to(p)
+    return (p.log() - tau * prior.log()).softmax(1)
+
+
 def by_adjusted_softmax(trained: Sequence[Trained]) -> list[Report]:
-    """P(C|x) / π, scaled to 1: what the networks would say if all classes were as frequent."""
-    reports = []
-    for one in trained:
-        counts = one.train.class_counts.clamp(min=1)  # who was never trained on has no share
-        p = predict(one.network, one.test.x)
-        p = p / counts.to(p)
-        reports.append(one.measured(p / p.sum(1, keepdim=True)))
-    return reports
+    """What the networks would say if all classes were as frequent."""
+    found = [(one, predict(one.network, one.test.x)) for one in trained]
+    return [one.measured(adjusted_afterwards(p, one.train.class_counts)) for one, p in found]
 
 
 LOGIT_ADJUSTMENT = Method(
