@@ -2,11 +2,12 @@
 
     python experiments/modern_table.py OUT.jsonl … [--measure few] [--seeds 5 10]
     python experiments/modern_table.py OUT.jsonl --compare la+pieces-half --to la
+    python experiments/modern_table.py OUT.jsonl --afterwards
 
 A form is paired seed by seed with its partner, and a form of DOS with over-sampling alone; p is
 that of a paired t-test, two-sided. Best first. `probe` is what a logistic regression on f(x)
 reaches, `adjusted` the accuracy with logits that are adjusted afterwards, by the τ in brackets,
-which is the best for all seeds together.
+which is the best for all seeds together; ``--afterwards`` shows it for every τ.
 """
 
 import argparse
@@ -38,21 +39,32 @@ Line = dict[str, object]
 Found = dict[str, dict[int, Line]]  # form -> seed
 
 
-def by_form(lines: Sequence[Line]) -> Found:
+def grouped(lines: Sequence[Line]) -> Found:
     found: Found = defaultdict(dict)
     for line in lines:
         found[line["form"]][line["seed"]] = line
-    return {form: adjusted_best(own) for form, own in found.items()}
+    return found
+
+
+def by_form(lines: Sequence[Line]) -> Found:
+    """With ``adjusted`` that of the best τ, the same for all seeds."""
+    return {form: adjusted_best(own) for form, own in grouped(lines).items()}
+
+
+def by_tau(own: dict[int, Line]) -> dict[str, list[float]]:
+    """Accuracy of every seed, with logits adjusted by τ afterwards; 0 is no adjustment."""
+    if not all("adjusted" in one for one in own.values()):  # test images, and the first lines
+        return {}
+    each = [{"0": one["accuracy"], **one["adjusted"]} for one in own.values()]
+    return {tau: [one[tau] for one in each] for tau in each[0]}
 
 
 def adjusted_best(own: dict[int, Line]) -> dict[int, Line]:
-    """With ``adjusted`` that of the best τ, the same for all seeds; τ = 0 is no adjustment."""
-    if not all("adjusted" in one for one in own.values()):  # test images, and the first lines
-        return {s: {**one, "adjusted": math.nan, "tau": ""} for s, one in own.items()}
-    shifted = {s: {"0": one["accuracy"], **one["adjusted"]} for s, one in own.items()}
-    taus = next(iter(shifted.values()))
-    best = max(taus, key=lambda tau: fmean(one[tau] for one in shifted.values()))
-    return {s: {**one, "adjusted": shifted[s][best], "tau": best} for s, one in own.items()}
+    found = by_tau(own)
+    best = max(found, key=lambda tau: fmean(found[tau]), default="")
+    values = found.get(best, [math.nan] * len(own))
+    pairs = zip(own.items(), values, strict=True)
+    return {s: {**one, "adjusted": value, "tau": best} for (s, one), value in pairs}
 
 
 def table(lines: Sequence[Line], measure: str = "accuracy") -> Iterator[str]:
@@ -72,6 +84,18 @@ def table(lines: Sequence[Line], measure: str = "accuracy") -> Iterator[str]:
         others = form.partition("+")[0], over_sampling(form)
         against = [told for other in others for told in _against(found, form, other, measure)]
         yield "| " + " | ".join([form, seeds, *shown, *against]) + " |"
+
+
+def afterwards(lines: Sequence[Line]) -> Iterator[str]:
+    """Accuracy of every form with logits that are adjusted afterwards, by each τ."""
+    found = {form: by_tau(own) for form, own in grouped(lines).items()}
+    taus = sorted({tau for own in found.values() for tau in own}, key=float)
+    yield f"| form | seeds | {' | '.join(taus)} |"
+    yield "|" + "---|" * (len(taus) + 2)
+    for form, own in found.items():
+        if own:
+            shown = [f"{100 * fmean(own[tau]):.1f}" if tau in own else "–" for tau in taus]
+            yield f"| {form} | {len(own['0'])} | {' | '.join(shown)} |"
 
 
 def over_sampling(form: str) -> str:
@@ -141,6 +165,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 10**9), help="from, and before")
     parser.add_argument("--compare", nargs="+", default=[], help="forms: their mean")
     parser.add_argument("--to", nargs="+", default=[], help="with the mean of these")
+    parser.add_argument("--afterwards", action="store_true", help="with each τ, for the best one")
     options = parser.parse_args()
     if bool(options.compare) != bool(options.to):
         parser.error("--compare and --to must be given together: forms, and what they stand beside")
@@ -154,6 +179,9 @@ def main() -> None:
     for told, lines in settings.items():
         if options.compare:
             print(f"{told}:", _compared(lines, options), sep="\n")
+            continue
+        if options.afterwards:
+            print(f"{told}:\n", *afterwards(lines), "", sep="\n")
             continue
         print(f"{told}:\n", *table(lines, options.measure), "", sep="\n")
         for kind in ("dos-half", "pasted-half", "pieces-half"):

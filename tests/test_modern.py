@@ -253,6 +253,19 @@ def test_dos_is_paired_with_over_sampling_whatever_it_is_added_to() -> None:
     assert over_partners(lines, "few", "pieces-half") == ""
 
 
+def test_every_margin_that_was_tried_afterwards_is_shown() -> None:
+    tried = [{"0.5": 0.7, "-0.5": 0.2}, {"0.5": 0.9, "-0.5": 0.4}]
+    lines = [
+        {"form": form, "seed": s, "accuracy": 0.5, "lost": "", "adjusted": values}
+        for form in ("la", "la+pieces-half")
+        for s, values in enumerate(tried)
+    ]
+    del lines[-1]["adjusted"]  # of test images: none is chosen there
+    head, _, *rows = modern_table.afterwards(lines)
+    assert head == "| form | seeds | -0.5 | 0 | 0.5 |"
+    assert rows == ["| la | 2 | 30.0 | 50.0 | 80.0 |"]
+
+
 def test_names_say_the_partner() -> None:
     for name, form in FORMS.items():
         assert isinstance(form, Form)
