@@ -31,7 +31,8 @@ def pictures(counts: tuple[int, ...] = (12, 8, 4)) -> Samples:
 
 
 def small_lenet(seed: int = 0) -> Network:
-    return lenet((1, 8, 8), 3, "C2-C3-F8", seed=seed)
+    """With units enough that some stay alive: cosines of a single one are all the same."""
+    return lenet((1, 8, 8), 3, "C2-C3-F16", seed=seed)
 
 
 @dataclass

@@ -158,7 +158,7 @@ def test_g_learns_from_the_picture_alone() -> None:
 def test_g_does_not_see_the_targets() -> None:
     """A batch norm in g would: what it is given is part of its mean."""
     images, f = pictures((12, 8, 4)), small_lenet().embedder
-    network = Network(f, torch.nn.Sequential(torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3)))
+    network = Network(f, torch.nn.Sequential(torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 3)))
     z = oversample(images, embed(network, images.x), Plan([2] * 3, [1] * 3), generator=generator())
     batch = everything(with_pieces(z, 1.0, generator=generator()))
     network.train()

@@ -259,11 +259,16 @@ def test_cosine_head_is_its_formula() -> None:
     assert torch.equal(CosineHead(nn.Linear(4, N))(torch.zeros(1, 4)), torch.zeros(1, N))
 
 
+def one_layer() -> Network:
+    """As in a LeNet."""
+    return Network(nn.Linear(4, 6), nn.Sequential(nn.Linear(6, N)))
+
+
 def sequential() -> Network:
     return Network(nn.Linear(4, 6), nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, N)))
 
 
-@pytest.mark.parametrize("make", [small, sequential])
+@pytest.mark.parametrize("make", [small, one_layer, sequential])
 def test_only_the_last_layer_becomes_one_of_cosines(make) -> None:
     network = make()
     before = copy.deepcopy(network)
@@ -272,22 +277,26 @@ def test_only_the_last_layer_becomes_one_of_cosines(make) -> None:
     assert torch.equal(weights(network), weights(before))  # the original is left alone
     assert torch.equal(network(x), before(x))
     assert torch.equal(weights(other.embedder), weights(network.embedder))
-    last = other.classifier[-1] if isinstance(other.classifier, nn.Sequential) else other.classifier
-    first = network.classifier
-    if isinstance(first, nn.Sequential):
-        assert torch.equal(other.classifier[0].weight, first[0].weight)
-        first = first[-1]
+    g = network.classifier
+    *earlier, first = g if isinstance(g, nn.Sequential) else [g]
+    *kept, last = other.classifier
+    for ours, theirs in zip(kept, earlier, strict=True):
+        assert all(map(torch.equal, ours.parameters(), theirs.parameters()))
     assert isinstance(last, CosineHead)
     close(last.weight, first.weight / first.weight.norm(dim=1, keepdim=True))
     assert (other(x).abs() <= SCALE + 1e-4).all()
 
 
-def test_f_ends_in_directions_where_g_is_a_linear_layer() -> None:
-    network, x = small(), torch.randn(6, 4, generator=generator())
+@pytest.mark.parametrize("make", [small, one_layer])
+def test_f_ends_in_directions_where_cosines_are_all_of_g(make) -> None:
+    network, x = make(), torch.randn(6, 4, generator=generator())
     v = with_cosine_head(network).embed(x)
     close(v, network.embed(x) / network.embed(x).norm(dim=1, keepdim=True))
-    layers = sequential()
-    assert torch.equal(with_cosine_head(layers).embed(x), layers.embed(x))
+
+
+def test_f_is_left_where_more_layers_come_before_the_cosines() -> None:
+    network, x = sequential(), torch.randn(6, 4, generator=generator())
+    assert torch.equal(with_cosine_head(network).embed(x), network.embed(x))
 
 
 def test_training_the_other_leaves_the_original_alone() -> None:

@@ -66,22 +66,22 @@ class Directions(nn.Module):
 def with_cosine_head(network: Network, scale: float = SCALE) -> Network:
     """The network with its last linear layer replaced; the rest, and its weights, are the same.
 
-    If g is that layer itself, as in a ResNet, then f ends in directions, which is all that cosines
-    ask for. What ℓ_f takes from the length of f(x) nothing would give back otherwise, and the
-    shorter it is, the further a step turns it. A sequence, as in a LeNet, leaves f as it is.
+    Where that layer is all of g, f ends in directions, which is all that cosines ask for. What ℓ_f
+    takes from the length of f(x) nothing would give back otherwise, and the shorter it is, the
+    further a step turns it.
     """
     network = copy.deepcopy(network)
-    if isinstance(network.classifier, nn.Linear):
-        network.embedder = nn.Sequential(network.embedder, Directions())
-        network.classifier = CosineHead(network.classifier, scale)
-        return network
-    last = next(reversed(list(network.classifier.children())), None)
-    if not isinstance(network.classifier, nn.Sequential) or not isinstance(last, nn.Linear):
+    g = network.classifier
+    layers = g if isinstance(g, nn.Sequential) and len(g) else nn.Sequential(g)
+    if not isinstance(layers[-1], nn.Linear):
         raise InputError(
             "LDAM needs a classifier that ends in a linear layer, to make it one of cosines, found "
-            f"{type(network.classifier).__name__}; leave the method out"
+            f"{type(g).__name__}; leave the method out"
         )
-    network.classifier[-1] = CosineHead(last, scale)
+    layers[-1] = CosineHead(layers[-1], scale)
+    network.classifier = layers
+    if len(layers) == 1:
+        network.embedder = nn.Sequential(network.embedder, Directions())
     return network
 
 
