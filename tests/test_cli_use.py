@@ -146,6 +146,17 @@ def test_info_says_what_it_is(made: Path) -> None:
     assert json.loads(invoke("info", made / "run", "--json").stdout)["model"] == "lenet"
 
 
+def test_info_tells_the_plan_without_a_config_too(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "run", tmp_path / "copy")
+    told = [line for line in invoke("info", "copy").stdout.splitlines() if "plan:" in line]
+    assert told[0].split() == ["plan:", "k", "=", "5,", "r", "=", "1", "to", "4"]
+    config = tmp_path / "copy" / "config.toml"
+    config.write_text("rounds = [")
+    assert told[0] in invoke("info", "copy").stdout.splitlines()
+    config.unlink()
+    assert told[0] in invoke("info", "copy").stdout.splitlines()
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_export(made: Path, tmp_path: Path) -> None:
     invoke("export", made / "run", "--format", "torch-export", "--out", "m.pt2")

@@ -67,6 +67,8 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     assert record["r"] == [1.0, pytest.approx((16 / 6) ** 0.5)]
     assert "a margin, τ = 1" in shown
     assert "pieces = true" in Path("run/config.toml").read_text()
+    planned = "k = 5, r = 1 to 1.63, pieces of neighbours, a margin of τ = 1"
+    assert planned in " ".join(call(cli.app, ["info", "run"]).output.split())
     assert call(cli.app, ["evaluate", "run", "photos"]).exit_code == 0
     again = call(cli.app, ["train", "--config", "run/config.toml", "--out", "again"])
     assert again.exit_code == 0, again.output

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..plan import Plan
     from ..runs import Evaluation, Task
 
-__all__ = ["Live", "number", "print_evaluation", "print_measures", "print_task"]
+__all__ = ["Live", "number", "print_evaluation", "print_measures", "print_task", "short"]
 
 TITLES = {"plain": "plain", "dos": "DOS"}
 _LISTED = 20  # classes
@@ -33,7 +33,7 @@ def print_task(task: Task) -> None:
     shape = " × ".join(map(str, train.x.shape[1:]))
     say(f"{task.splits.name}: samples of {shape}, {train.n} classes")
     counts, held = train.class_counts.tolist(), task.validation.class_counts.tolist()
-    k, r = task.plan.k.tolist(), [_short(one) for one in task.plan.r.tolist()]
+    k, r = task.plan.k.tolist(), [short(one) for one in task.plan.r.tolist()]
     shown = task.plan.rows(train.class_counts).tolist()
     order = sorted(range(train.n), key=lambda j: -counts[j])
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
@@ -73,7 +73,7 @@ def print_task(task: Task) -> None:
         say(note)
 
 
-def _short(r: float) -> str:
+def short(r: float) -> str:
     """2, or 1.29."""
     return f"{r:.2f}".rstrip("0").rstrip(".")
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .data import Cache, DataDir
 from .showing import no_formula, say, shown
 
 if TYPE_CHECKING:
-    from ..runs import Evaluation
+    from ..runs import Evaluation, Run
 
 __all__ = ["evaluate", "export", "info", "predict", "report"]
 
@@ -187,6 +189,7 @@ def info(run: RunFolder, as_json: AsJson = False) -> None:
         "samples": f"{sum(counts)} to train on, {min(counts, default=0)} to "
         f"{max(counts, default=0)} of a class",
         "model": record.model,
+        "plan": _planned(opened),
         "temperature": f"{record.temperature:.3g}",
         "trained": f"{record.seconds:.0f} s on {record.versions.get('device', '?')}, "
         f"deep-oversampling {record.versions.get('deep-oversampling', '?')}, "
@@ -196,6 +199,19 @@ def info(run: RunFolder, as_json: AsJson = False) -> None:
         say(f"{name + ':':<13}{text}")
     if record.measures:
         print_measures(record.measures, "validation samples")
+
+
+def _planned(opened: Run) -> str:
+    """Neighbours and rows a round; and what only its config says, where that can be read."""
+    from .train_tables import short
+
+    k, r = max(opened.record.k), opened.record.r
+    told = [f"k = {k}", f"r = {short(min(r))}" + f" to {short(max(r))}" * (max(r) > min(r))]
+    with suppress(InputError):
+        settings = opened.settings
+        told += ["pieces of neighbours"] * bool(settings.pieces)
+        told += [f"a margin of τ = {settings.margin:g}"] * bool(settings.margin)
+    return ", ".join(told)
 
 
 def export(

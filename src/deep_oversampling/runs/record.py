@@ -51,7 +51,7 @@ class Record:
     input_shape: list[int]  # of a sample
     input_dtype: str  # "uint8" or "float32", …
     k: list[int]
-    r: list[int]
+    r: list[float]
     minority: list[str]  # classes that the plan favours
     counts: dict[str, list[int]]  # "train" and "validation"
     fingerprints: dict[str, str]  # of both
