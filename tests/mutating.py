@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "deep_oversampling"
 SECONDS = 300  # for the tests of one mutant: one that hangs is noticed too, and counted apart
 TESTS = {
-    "losses": ("losses", "objective"),
+    "losses": ("losses", "objective", "rival_losses"),
     "overloading": ("neighbors", "approximate"),
     "oversampling": ("oversampling", "own_loop", "objective", "embeddings"),
     "embeddings": ("embeddings",),

@@ -207,7 +207,7 @@ def test_in_part_has_no_minority_where_no_class_is_rare() -> None:
     plan = Plan.in_part(torch.tensor([100, 64]), k=3)
     assert vectors(plan) == ([3, 3], [1.0, 1.25])
     assert not plan.minority.any()
-    assert vectors(Plan.in_part(torch.tensor([9, 9]))) == ([5, 5], [1, 1])
+    assert vectors(Plan.in_part(torch.tensor([9, 9]), k=1)) == ([1, 1], [1, 1])
 
 
 def test_in_part_has_the_minority_and_the_checks_of_automatic() -> None:
@@ -252,6 +252,12 @@ PLANS_BY_COUNTS = {
     "for_minority": lambda **o: Plan.for_minority(torch.tensor([100, 10]), [1], **o),
     "automatic": lambda **o: Plan.automatic(torch.tensor([100, 10]), **o),
 }
+
+
+@pytest.mark.parametrize(("k", "hint"), [(0, "; give a k of 1 or more as well"), (1, "")])
+def test_where_k_is_0_perhaps_by_default_the_refusal_of_r_says_so(k: int, hint: str) -> None:
+    with pytest.raises(InputError, match=rf"= \[1, 1\], found 2{hint}$"):
+        Plan.automatic(torch.tensor([100, 10]), k, r_times=2)
 
 
 @pytest.mark.parametrize("make", PLANS_BY_COUNTS)

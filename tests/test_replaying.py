@@ -260,6 +260,7 @@ def test_a_wide_network_is_laid_out_for_the_gpu_and_given_back_as_it_was() -> No
 
 
 @on_gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:TensorFloat32")  # torch's own
 def test_compiled_steps_train_as_others_do() -> None:
     for at_once in (1, 3):
         for one, other in zip(
