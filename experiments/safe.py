@@ -264,10 +264,10 @@ def differences(lines: Sequence[dict[str, Any]]) -> str:
         own = [line for line in own if ("augmented" in line["case"]) is augmented]
         cells = []
         for one, other in pairs:
-            told = []
+            told, both = [], [line for line in own if one in line and other in line]
             for how in ("even", "as trained"):
-                x, y = ([line[kind][how] for line in own] for kind in (one, other))
-                told.append(_difference(np.array(x), np.array(y)) if len(own) > 1 else "–")
+                x, y = ([line[kind][how] for line in both] for kind in (one, other))
+                told.append(_difference(np.array(x), np.array(y)) if len(both) > 1 else "–")
             cells.append(" / ".join(told))
         name = f"{imbalance}, augmented" if augmented else imbalance
         rows.append(f"| {name} | {len(own)} | {' | '.join(cells)} |")
@@ -285,7 +285,8 @@ def beyond_noise(lines: Sequence[dict[str, Any]], one: str, other: str) -> str:
     """In how many cases one kind is better or worse than another, evenly and as trained."""
     told = []
     for how in ("even", "as trained"):
-        pairs = [(case[one], case[other]) for case in _by_case(lines, how).values()]
+        cases_of = _by_case(lines, how).values()
+        pairs = [(case[one], case[other]) for case in cases_of if one in case and other in case]
         gains = [(x - y).mean() for x, y in pairs if _p(x, y) < 0.05]
         better = sum(gain > 0 for gain in gains)
         told.append(f"{how}: better in {better}, worse in {len(gains) - better} of {len(pairs)}")

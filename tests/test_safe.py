@@ -47,6 +47,12 @@ def test_differences_and_counts_are_of_pairs() -> None:
     assert "even: better in 0, worse in 0 of 1" in beyond_noise(lines, "over-sampled", "plain")
 
 
+def test_kinds_that_were_not_run_have_no_differences() -> None:
+    lines = [line(s, **{"plain": 0.6, "over-sampled": 0.7 + s / 100}) for s in range(3)]
+    assert "| mild | 3 | – / – | +.110 (.003) / +.110 (.003) | – / – |" in differences(lines)
+    assert "even: better in 0, worse in 0 of 0" in beyond_noise(lines, "DOS", "over-sampled")
+
+
 def test_means_are_of_kinds_that_all_have() -> None:
     lines = [line(0, plain=0.5, DOS=0.7), line(1, plain=0.7)]
     _, _, plain = means(lines).splitlines()
