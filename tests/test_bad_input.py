@@ -12,11 +12,14 @@ from deep_oversampling import (
     Plan,
     Samples,
     TrainingError,
+    dos_loss,
     embed,
     fit,
     lenet,
+    oversample,
+    rivals,
 )
-from toy import blobs, small, train, weights
+from toy import blobs, generator, small, train, weights
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,37 @@ def test_arguments_are_checked_before_anything_is_trained(options: dict, message
     with pytest.raises(InputError, match=message):
         train(network, blobs(), **options)
     assert torch.equal(weights(network), weights(small()))
+
+
+LOSSES = {
+    "a mean": (
+        nn.CrossEntropyLoss(),
+        r"value for each row .* found shape \(\) for 4 rows; torch's",
+    ),
+    "no tensor": (lambda logits, labels: 1.0, "found float for 4 rows"),
+    "not made": (rivals.ldam, "logits .* and labels .* found that .*ldam.* when they are made"),
+    "made of nothing": (rivals.focal, "found that .*focal.* does not"),
+    "a name": ("focal", "found that 'focal' does not"),
+    "other classes": (rivals.logit_adjusted(torch.tensor([5, 2])), "found that .* does not: The"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_must_give_a_value_for_each_row(name: str) -> None:
+    loss, message = LOSSES[name]
+    network = small()
+    with pytest.raises(InputError, match=message):
+        train(network, blobs(), loss=loss)
+    assert torch.equal(weights(network), weights(small()))
+
+
+def test_a_loss_that_gives_a_mean_is_refused_in_a_loop_of_ones_own_too() -> None:
+    network, samples = small(), blobs()
+    z = oversample(samples, embed(network, samples.x), Plan.uniform(3, 2), generator=generator())
+    with pytest.raises(InputError, match=r"found shape .* torch's do with reduction='none'"):
+        dos_loss(network, z[torch.arange(9)], loss=nn.CrossEntropyLoss())
+    each = nn.CrossEntropyLoss(reduction="none")
+    assert dos_loss(network, z[torch.arange(9)], loss=each).ndim == 0
 
 
 def test_single_class_is_refused() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import NotFittedError
 
-from deep_oversampling import InputError
+from deep_oversampling import InputError, rivals
 from estimator_inputs import fast
 
 
@@ -23,6 +24,16 @@ def test_one_class_is_not_enough(vectors) -> None:
     X, _ = vectors
     with pytest.raises(InputError, match=r"two or more classes, found 1 class, \['cat'\], in 70"):
         fast().fit(X, ["cat"] * 70)
+
+
+@pytest.mark.parametrize("loss", [rivals.focal(), torch.nn.CrossEntropyLoss(), "focal"], ids=str)
+def test_loss_must_make_one_from_the_class_counts(vectors, loss: Any) -> None:
+    expected = r"as rivals.ldam does, found that .* does not: .* lambda counts: rivals.focal\(\)"
+    with pytest.raises(InputError, match=expected):
+        fast(loss=loss).fit(*vectors)
+    with pytest.raises(InputError, match=r"a loss must take logits .* when they are made"):
+        fast(loss=rivals.focal).fit(*vectors)
+    assert fast(loss=lambda counts: rivals.focal()).fit(*vectors).history_.rounds
 
 
 def test_other_features_than_in_fit_are_refused(vectors) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 
 import torch
+from torch import Tensor
 
 from .augmentation import Augmentation
 from .engine import Engine
 from .errors import DOSError, InputError
+from .losses import Loss, entropy
 from .network import Network, predict
+from .objectives import each_row
 from .peers import Peers
 from .pieces import check_share
 from .plan import Plan
@@ -21,11 +24,16 @@ __all__ = [
     "check_apart",
     "check_asked",
     "check_augment",
+    "check_each",
+    "check_loss",
     "check_numbers",
     "check_outputs",
     "check_pieces",
     "check_shared",
+    "made_loss",
 ]
+
+_MISFITS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)
 
 
 def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> None:
@@ -44,6 +52,22 @@ def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> N
         raise InputError(
             f"a checkpoint folder is for the training of one network, found {many}; train them "
             "one after the other, each with a folder of its own"
+        )
+
+
+def check_each(
+    many: int,
+    samples: Sequence[object],
+    plans: Sequence[object],
+    pulls: Sequence[object],
+    seeds: Sequence[object],
+) -> None:
+    """One for every network."""
+    found = [len(given) for given in (samples, plans, pulls, seeds)]
+    if not many or set(found) != {many}:
+        raise InputError(
+            "there must be samples, a plan, a pull and a seed for each network, found "
+            f"{found[0]}, {found[1]}, {found[2]} and {found[3]} for {many}"
         )
 
 
@@ -91,7 +115,7 @@ def check_outputs(network: Network, samples: Samples) -> None:
         outputs = predict(network, samples.x[:1]).shape[1]
     except DOSError:
         raise
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except _MISFITS as error:
         raise InputError(
             f"the network must take samples of shape {tuple(samples.x.shape[1:])} and type "
             f"{samples.x.dtype} (uint8 becomes float, other integers stay), found: {error}"
@@ -101,6 +125,36 @@ def check_outputs(network: Network, samples: Samples) -> None:
             f"the network must have one output for each of the {samples.n} classes, found "
             f"{outputs}; change its classifier"
         )
+
+
+def check_loss(loss: Loss, samples: Samples) -> None:
+    """A few rows through it, more than there are classes, so that no shape fits by chance."""
+    labels = torch.arange(samples.n + 1, device=samples.y.device) % samples.n
+    try:
+        each_row(loss, torch.zeros(len(labels), samples.n, device=labels.device), labels)
+    except DOSError:
+        raise
+    except _MISFITS as error:
+        raise InputError(
+            "a loss must take logits (b, n) and labels (b,), found that "
+            f"{loss!r:.80} does not: {error}; those of rivals do when they are made: "
+            "rivals.focal(), rivals.ldam(counts)"
+        ) from error
+
+
+def made_loss(
+    make: Callable[[Tensor], Loss] | None,
+    counts: Tensor,  # (n,)
+) -> Loss:
+    """ℋ, where nobody gives another."""
+    try:
+        return make(counts) if make else entropy
+    except _MISFITS as error:
+        raise InputError(
+            "loss must make a loss from the class counts, as rivals.ldam does, found that "
+            f"{make!r:.80} does not: {error}; of a loss that needs none: "
+            "lambda counts: rivals.focal()"
+        ) from error
 
 
 def check_augment(augment: Augmentation | None, samples: Samples) -> None:

@@ -28,12 +28,13 @@ from torch.optim import SGD, Optimizer
 
 from .arrays import as_array, stays_stored, with_channels
 from .augmentation import Augmentation
+from .checks import made_loss
 from .data.splits import hold_out
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .fitting import fit_many
 from .history import History
-from .losses import Loss, entropy
+from .losses import Loss
 from .models import small_network
 from .network import Network, embed, predict
 from .plan import Plan, default_k
@@ -184,7 +185,7 @@ class DOSClassifier(
             pull=self.pull,
             pull_limit=self.pull_limit,
             weighted=self.weighted,
-            loss=self.loss(counts) if self.loss else entropy,
+            loss=made_loss(self.loss, counts),
             pieces=self.pieces,
             tau=self.tau,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),

@@ -20,6 +20,8 @@ from .checks import (
     check_apart,
     check_asked,
     check_augment,
+    check_each,
+    check_loss,
     check_numbers,
     check_outputs,
     check_pieces,
@@ -174,11 +176,7 @@ def fit_many(
     all_plans = [None] * many if plans is None else list(plans)
     pulls = [float(one) for one in (pull if isinstance(pull, Iterable) else [pull] * many)]
     seeds = range(many) if seeds is None else seeds
-    if not many or {len(all_samples), len(all_plans), len(pulls), len(seeds)} != {many}:
-        raise InputError(
-            "there must be samples, a plan, a pull and a seed for each network, found "
-            f"{len(all_samples)}, {len(all_plans)}, {len(pulls)} and {len(seeds)} for {many}"
-        )
+    check_each(many, all_samples, all_plans, pulls, seeds)
     check_asked(many, optimizer, recover=recover, kept=checkpoint is not None)
     check_apart(networks)
     sizes = {batch_size or min(60, len(own)) for own in all_samples}
@@ -208,6 +206,7 @@ def fit_many(
         network.to(place)
         own = moved[id(own)]
         check_outputs(network, own)
+        check_loss(loss, own)
         check_augment(augment, own)
         if stop:
             stop.check(plan, validation)

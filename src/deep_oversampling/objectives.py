@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .errors import InputError
 from .losses import (
     Loss,
     classifier_loss,
@@ -23,7 +24,7 @@ from .oversampling import MicroClusters
 from .pull import limit_pull
 from .samples import Samples
 
-__all__ = ["Objective", "dos_loss", "multi_task", "single_task"]
+__all__ = ["Objective", "dos_loss", "each_row", "multi_task", "single_task"]
 
 # -> ℓ_g (b,), λℓ_f (b,) and, if a batch's mean is to be a weighted one, weights (b,)
 Objective = Callable[[Network, Any], tuple[Tensor, ...]]
@@ -31,8 +32,25 @@ Objective = Callable[[Network, Any], tuple[Tensor, ...]]
 
 def single_task(network: Network, batch: Samples, *, loss: Loss = entropy) -> tuple[Tensor, Tensor]:
     """ℓ(x, y) = ℋ(g(f(x)), y), and no embedding loss."""
-    ell = loss(network(batch.x), batch.y)
+    ell = each_row(loss, network(batch.x), batch.y)
     return ell, torch.zeros_like(ell)
+
+
+def each_row(
+    loss: Loss,
+    logits: Tensor,  # (b, n)
+    labels: Tensor,  # (b,)
+) -> Tensor:  # (b,)
+    """What a loss says of every row, which a user's own may say of all at once."""
+    ell = loss(logits, labels)
+    if not isinstance(ell, Tensor) or ell.shape != labels.shape:
+        found = f"shape {tuple(ell.shape)}" if isinstance(ell, Tensor) else type(ell).__name__
+        raise InputError(
+            "a loss must give a value for each row of logits (b, n) and labels (b,), found "
+            f"{found} for {len(labels)} rows; torch's do with reduction='none', and those of "
+            "rivals do when they are made: rivals.focal(), rivals.ldam(counts)"
+        )
+    return ell
 
 
 def multi_task(
@@ -76,7 +94,7 @@ def _multi_task(
     errors = weighted_errors(to_f[:c], z.v, z.w)  # (c, K)
     logits = network.classifier(torch.cat([to_g, z.v[:, :k].flatten(0, 1)]))
     labels = torch.cat([z.y, z.y[:c].repeat_interleave(k)])
-    own, rest, others = loss(logits, labels).split([c, alone, c * k])
+    own, rest, others = each_row(loss, logits, labels).split([c, alone, c * k])
     rho = proximity(errors[:, :k], z.mask)
     ell_g = classifier_loss(own, rho, others.view(c, k))
     ell_f = pull * embedding_loss(errors)
