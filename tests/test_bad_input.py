@@ -15,6 +15,7 @@ from deep_oversampling import (
     dos_loss,
     embed,
     fit,
+    fit_many,
     lenet,
     oversample,
     rivals,
@@ -35,6 +36,10 @@ from toy import blobs, generator, small, train, weights
         ({"pull": float("inf")}, "and finite .* found pull=inf"),
         ({"pull_limit": -0.1}, r"found pull=[\d.]+, pull_limit=-0.1"),
         ({"pull_limit": float("nan")}, "pull_limit=nan"),
+        ({"rounds": 2.5}, "rounds must be a whole number, found 2.5"),
+        ({"initial_rounds": "3"}, "initial_rounds must be a whole number, found '3'"),
+        ({"batch_size": 7.5}, "batch_size must be a whole number, found 7.5"),
+        ({"plan": "auto"}, "plan must be of the type Plan, found str; make one, .* leave it out"),
         ({"plan": Plan.plain(2)}, "found a plan for 2 classes and data of 3"),
         ({"plan": Plan.plain(4)}, "found a plan for 4 classes and data of 3"),
     ],
@@ -45,6 +50,16 @@ def test_arguments_are_checked_before_anything_is_trained(options: dict, message
     with pytest.raises(InputError, match=message):
         train(network, blobs(), **options)
     assert torch.equal(weights(network), weights(small()))
+
+
+def test_what_is_no_network_and_what_are_no_samples_is_named() -> None:
+    samples = blobs()
+    with pytest.raises(InputError, match=r"type Samples, found tuple; data.from_dataset"):
+        fit(small(), (samples.x, samples.y))
+    with pytest.raises(InputError, match=r"type Network, found Linear; Network.from_model"):
+        fit(nn.Linear(4, 3), samples)
+    with pytest.raises(InputError, match="a seed for each network, found 0, 0, 0 and 0 for 0"):
+        fit_many([], samples)
 
 
 LOSSES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -33,6 +33,11 @@ __all__ = [
     "made_loss",
 ]
 
+_MADE_BY = {
+    Network: "Network.from_model(model) splits a model at its last layer",
+    Samples: "data.from_dataset(dataset) makes them of a torch dataset",
+    Plan: "make one, such as Plan.automatic(counts), or leave it out",
+}
 _MISFITS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)
 
 
@@ -56,14 +61,22 @@ def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> N
 
 
 def check_each(
-    many: int,
+    networks: Sequence[object],
     samples: Sequence[object],
     plans: Sequence[object],
     pulls: Sequence[object],
     seeds: Sequence[object],
 ) -> None:
-    """One for every network."""
-    found = [len(given) for given in (samples, plans, pulls, seeds)]
+    """Of everything one for each network, and of its kind."""
+    asked = [one for one in plans if one is not None]
+    for kind, given in ((Network, networks), (Samples, samples), (Plan, asked)):
+        for one in given:
+            if not isinstance(one, kind):
+                raise InputError(
+                    f"{kind.__name__.lower()} must be of the type {kind.__name__}, found "
+                    f"{type(one).__name__}; {_MADE_BY[kind]}"
+                )
+    many, found = len(networks), [len(given) for given in (samples, plans, pulls, seeds)]
     if not many or set(found) != {many}:
         raise InputError(
             "there must be samples, a plan, a pull and a seed for each network, found "
@@ -92,6 +105,10 @@ def check_numbers(
     pull_limit: float | None,
 ) -> None:
     """Every number at the door."""
+    whole = {"rounds": rounds, "initial_rounds": initial_rounds, "batch_size": batch_size}
+    for name, number in whole.items():
+        if not isinstance(number, Integral | None):
+            raise InputError(f"{name} must be a whole number, found {number!r:.80}")
     if rounds < 1 or (initial_rounds or 0) < 0:
         raise InputError(
             "rounds must be at least 1 and initial_rounds at least 0, found "

@@ -98,6 +98,7 @@ def fit(
     would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first
     process alone calls ``on_round`` and writes checkpoints.
     """
+    check_each([network], [samples], [plan], [pull], [seed])
     counts = samples.class_counts
     plan = plan or default_plan(counts, samples.classes, augment is not None, bool(pieces))
     plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
@@ -176,7 +177,7 @@ def fit_many(
     all_plans = [None] * many if plans is None else list(plans)
     pulls = [float(one) for one in (pull if isinstance(pull, Iterable) else [pull] * many)]
     seeds = range(many) if seeds is None else seeds
-    check_each(many, all_samples, all_plans, pulls, seeds)
+    check_each(networks, all_samples, all_plans, pulls, seeds)
     check_asked(many, optimizer, recover=recover, kept=checkpoint is not None)
     check_apart(networks)
     sizes = {batch_size or min(60, len(own)) for own in all_samples}
