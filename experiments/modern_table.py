@@ -35,8 +35,23 @@ SETTING = (
 GROUPS = ("accuracy", "many", "medium", "few", "f1_as_trained", "probe", "adjusted")
 WITHOUT_NEIGHBOURS = ("tau=", "levelled=", "q=")  # options that mean something there as well
 
+ALL_SEEDS = (0, 10**9)  # from, and before
+
 Line = dict[str, object]
 Found = dict[str, dict[int, Line]]  # form -> seed
+
+
+def by_setting(
+    paths: Sequence[Path], seeds: tuple[int, int] = ALL_SEEDS
+) -> dict[tuple[object, ...], list[Line]]:
+    """The trainings of some files, by what all of a table have alike."""
+    found: dict[tuple[object, ...], list[Line]] = defaultdict(list)
+    for path in paths:
+        for line in map(json.loads, path.read_text().splitlines()):
+            if "header" not in line and line["seed"] in range(*seeds):
+                line = BEFORE | line
+                found[tuple(line[name] for name in SETTING)].append(line)
+    return found
 
 
 def grouped(lines: Sequence[Line]) -> Found:
@@ -162,21 +177,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("file", type=Path, nargs="+")
     parser.add_argument("--measure", choices=GROUPS, default="accuracy")
-    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 10**9), help="from, and before")
+    parser.add_argument("--seeds", type=int, nargs=2, default=ALL_SEEDS, help="from, and before")
     parser.add_argument("--compare", nargs="+", default=[], help="forms: their mean")
     parser.add_argument("--to", nargs="+", default=[], help="with the mean of these")
     parser.add_argument("--afterwards", action="store_true", help="with each τ, for the best one")
     options = parser.parse_args()
     if bool(options.compare) != bool(options.to):
         parser.error("--compare and --to must be given together: forms, and what they stand beside")
-    settings: dict[str, list[Line]] = defaultdict(list)
-    for path in options.file:
-        for line in map(json.loads, path.read_text().splitlines()):
-            if "header" not in line and line["seed"] in range(*options.seeds):
-                line = BEFORE | line
-                told = ", ".join(f"{name} {line[name]}" for name in SETTING)
-                settings[told].append(line)
-    for told, lines in settings.items():
+    for setting, lines in by_setting(options.file, tuple(options.seeds)).items():
+        told = ", ".join(f"{name} {value}" for name, value in zip(SETTING, setting, strict=True))
         if options.compare:
             print(f"{told}:", _compared(lines, options), sep="\n")
             continue
