@@ -37,9 +37,24 @@ from toy import blobs, generator, small, train, weights
         ({"pull_limit": -0.1}, r"found pull=[\d.]+, pull_limit=-0.1"),
         ({"pull_limit": float("nan")}, "pull_limit=nan"),
         ({"rounds": 2.5}, "rounds must be a whole number, found 2.5"),
+        ({"rounds": None}, "rounds must be a whole number, found None"),
         ({"initial_rounds": "3"}, "initial_rounds must be a whole number, found '3'"),
         ({"batch_size": 7.5}, "batch_size must be a whole number, found 7.5"),
-        ({"plan": "auto"}, "plan must be of the type Plan, found str; make one, .* leave it out"),
+        ({"approximate_above": 0.5}, "approximate_above must be a whole number, found 0.5"),
+        ({"seed": "a"}, "seed must be a whole number, found 'a'"),
+        ({"pull": None}, "pull must be a number, found None"),
+        ({"pull": "strong"}, "pull must be a number, found 'strong'"),
+        ({"pull_limit": "0.3"}, "pull_limit must be a number, or None for no limit, found '0.3'"),
+        ({"schedule": 3}, "schedule must be a function that makes one, found 3; lambda o: Cos"),
+        (
+            {"on_round": "rounds.jsonl"},
+            "on_round must be a function of a round, found 'rounds.jsonl'; JSONL",
+        ),
+        ({"engine": "compile"}, "engine must be an Engine, found 'compile'; Engine"),
+        ({"stop": 5}, "stop must be an EarlyStopping, found 5; EarlyStopping"),
+        ({"checkpoint": 1}, "checkpoint must be the path of a folder, or Checkpoints, found 1"),
+        ({"validation": (1, 2)}, "validation must be Samples, found tuple; data.from_dataset"),
+        ({"plan": "auto"}, "plan must be a Plan, found 'auto'; make one, .* leave it out"),
         ({"plan": Plan.plain(2)}, "found a plan for 2 classes and data of 3"),
         ({"plan": Plan.plain(4)}, "found a plan for 4 classes and data of 3"),
     ],
@@ -52,11 +67,35 @@ def test_arguments_are_checked_before_anything_is_trained(options: dict, message
     assert torch.equal(weights(network), weights(small()))
 
 
+def test_validation_samples_that_do_not_fit_are_told_before_the_first_round() -> None:
+    samples, network = blobs(), small()
+    x, y = samples.x[:9], torch.arange(9) % 3
+    misfits = {
+        r"classes of the samples, 0, 1, 2, found 0, 1, 2, 3; Samples": Samples(x, y + y // 2),
+        r"classes of the samples, 0, 1, 2, found b, a, c; Samples": Samples(x, y, ["b", "a", "c"]),
+        r"must take validation samples of shape \(3,\)": Samples(x[:, :3], y),
+    }
+    for message, validation in misfits.items():
+        with pytest.raises(InputError, match=message):
+            fit(network, samples, validation=validation)
+    assert torch.equal(weights(network), weights(small()))
+
+
+def test_validation_samples_may_lack_names_and_the_last_classes() -> None:
+    samples = Samples(blobs().x, blobs().y, ["a", "b", "c"])
+    history = fit(small(), samples, rounds=1, validation=Samples(samples.x[:6], [0, 1] * 3))
+    assert history.rounds[-1].validation
+
+
 def test_what_is_no_network_and_what_are_no_samples_is_named() -> None:
     samples = blobs()
-    with pytest.raises(InputError, match=r"type Samples, found tuple; data.from_dataset"):
+    with pytest.raises(
+        InputError, match=r"samples must be Samples, found tuple; data.from_dataset"
+    ):
         fit(small(), (samples.x, samples.y))
-    with pytest.raises(InputError, match=r"type Network, found Linear; Network.from_model"):
+    with pytest.raises(
+        InputError, match=r"network must be a Network, found Linear; Network.from_model"
+    ):
         fit(nn.Linear(4, 3), samples)
     with pytest.raises(InputError, match="a seed for each network, found 0, 0, 0 and 0 for 0"):
         fit_many([], samples)

@@ -134,3 +134,15 @@ def test_input_errors_are_value_errors() -> None:
 def test_big_endian_arrays_are_read() -> None:
     x = np.arange(6, dtype=">f4").reshape(3, 2)
     assert Samples(x, np.array([0, 1, 1], dtype=">i8")).x.tolist() == x.tolist()
+
+
+def test_a_device_without_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is still one of memory: who trains several takes fewer at once then."""
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    samples = Samples(X, Y)
+    monkeypatch.setattr(torch.Tensor, "to", full)
+    with pytest.raises(torch.OutOfMemoryError, match=r"\(cuda\) must have room for the 4 samples"):
+        samples.to("cuda")

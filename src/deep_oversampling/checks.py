@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,13 +19,16 @@ from .objectives import each_row
 from .peers import Peers
 from .pieces import check_share
 from .plan import Plan
+from .resuming import Checkpoints
 from .samples import Samples
+from .stopping import EarlyStopping
 
 __all__ = [
     "check_apart",
     "check_asked",
     "check_augment",
     "check_each",
+    "check_given",
     "check_loss",
     "check_numbers",
     "check_outputs",
@@ -33,21 +37,35 @@ __all__ = [
     "made_loss",
 ]
 
-_MADE_BY = {
-    Network: "Network.from_model(model) splits a model at its last layer",
-    Samples: "data.from_dataset(dataset) makes them of a torch dataset",
-    Plan: "make one, such as Plan.automatic(counts), or leave it out",
+_DATASET = "; data.from_dataset(dataset) makes them of a torch dataset"
+_WHOLE = (Integral, "a whole number", "")
+_KINDS: dict[str, tuple[Any, str, str]] = {  # what it must be, in words, and a hint
+    "network": (
+        Network,
+        "a Network",
+        "; Network.from_model(model) splits a model at its last layer",
+    ),
+    "samples": (Samples, "Samples", _DATASET),
+    "plan": (Plan, "a Plan", "; make one, such as Plan.automatic(counts), or leave it out"),
+    "validation": (Samples, "Samples", _DATASET),
+    "stop": (EarlyStopping, "an EarlyStopping", "; EarlyStopping() has defaults"),
+    "engine": (Engine, "an Engine", "; Engine(compile=True) is one"),
+    "checkpoint": (Checkpoints, "the path of a folder, or Checkpoints", ""),
+    "optimizer": (Callable, "a function that makes one", "; lambda p: Adam(p, lr=1e-3) does"),
+    "schedule": (Callable, "a function that makes one", "; lambda o: CosineAnnealingLR(o, 6) does"),
+    "on_round": (Callable, "a function of a round", "; JSONLines(path) is one"),
+    **dict.fromkeys(("rounds", "initial_rounds", "batch_size", "approximate_above"), _WHOLE),
+    "seed": _WHOLE,
+    "pull": (Real, "a number", ""),
+    "pull_limit": (Real, "a number, or None for no limit", ""),
 }
+_NAMED = 8  # classes, the first ones
 _MISFITS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)
 
 
 def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> None:
     """Of how many networks: some things are for one alone."""
-    if not callable(optimizer):
-        raise InputError(
-            "optimizer must be a function that makes one from parameters, such as "
-            f"lambda p: Adam(p, lr=1e-3), found {type(optimizer).__name__}"
-        )
+    _check_kind("optimizer", optimizer)
     if recover and many > 1:
         raise InputError(
             f"recover is for the training of one network, found {many}; leave it out, or train "
@@ -60,6 +78,20 @@ def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> N
         )
 
 
+def check_given(**given: object) -> None:
+    """Of what may be left out, each its kind."""
+    for name, one in given.items():
+        if one is not None:
+            _check_kind(name, one)
+
+
+def _check_kind(name: str, one: object) -> None:
+    kind, wanted, hint = _KINDS[name]
+    if not isinstance(one, kind):
+        found = f"{one!r:.80}" if isinstance(one, Real | str | None) else type(one).__name__
+        raise InputError(f"{name} must be {wanted}, found {found}{hint}")
+
+
 def check_each(
     networks: Sequence[object],
     samples: Sequence[object],
@@ -69,13 +101,10 @@ def check_each(
 ) -> None:
     """Of everything one for each network, and of its kind."""
     asked = [one for one in plans if one is not None]
-    for kind, given in ((Network, networks), (Samples, samples), (Plan, asked)):
+    every = {"network": networks, "samples": samples, "plan": asked, "pull": pulls, "seed": seeds}
+    for name, given in every.items():
         for one in given:
-            if not isinstance(one, kind):
-                raise InputError(
-                    f"{kind.__name__.lower()} must be of the type {kind.__name__}, found "
-                    f"{type(one).__name__}; {_MADE_BY[kind]}"
-                )
+            _check_kind(name, one)
     many, found = len(networks), [len(given) for given in (samples, plans, pulls, seeds)]
     if not many or set(found) != {many}:
         raise InputError(
@@ -105,10 +134,8 @@ def check_numbers(
     pull_limit: float | None,
 ) -> None:
     """Every number at the door."""
-    whole = {"rounds": rounds, "initial_rounds": initial_rounds, "batch_size": batch_size}
-    for name, number in whole.items():
-        if not isinstance(number, Integral | None):
-            raise InputError(f"{name} must be a whole number, found {number!r:.80}")
+    _check_kind("rounds", rounds)
+    check_given(initial_rounds=initial_rounds, batch_size=batch_size, pull_limit=pull_limit)
     if rounds < 1 or (initial_rounds or 0) < 0:
         raise InputError(
             "rounds must be at least 1 and initial_rounds at least 0, found "
@@ -126,22 +153,41 @@ def check_numbers(
         )
 
 
-def check_outputs(network: Network, samples: Samples) -> None:
-    """One sample through the network, so that a misfit is told before the first round."""
-    try:
-        outputs = predict(network, samples.x[:1]).shape[1]
-    except DOSError:
-        raise
-    except _MISFITS as error:
-        raise InputError(
-            f"the network must take samples of shape {tuple(samples.x.shape[1:])} and type "
-            f"{samples.x.dtype} (uint8 becomes float, other integers stay), found: {error}"
-        ) from error
+def check_outputs(network: Network, samples: Samples, validation: Samples | None = None) -> None:
+    """One sample of each through the network, so that misfits are told before the first round."""
+    outputs = _outputs(network, samples, "samples")
     if outputs != samples.n:
         raise InputError(
             f"the network must have one output for each of the {samples.n} classes, found "
             f"{outputs}; change its classifier"
         )
+    if validation is None:
+        return
+    named = validation.classes != tuple(map(str, range(validation.n)))  # not by their numbers
+    if validation.n > samples.n or (named and validation.classes != samples.classes):
+        raise InputError(
+            f"validation must have the classes of the samples, {_some(samples.classes)}, found "
+            f"{_some(validation.classes)}; Samples(x, y, classes=samples.classes) names them"
+        )
+    _outputs(network, validation, "validation samples")
+
+
+def _some(classes: Sequence[str]) -> str:
+    """The first of many."""
+    return ", ".join(classes[:_NAMED]) + " …" * (len(classes) > _NAMED)
+
+
+def _outputs(network: Network, samples: Samples, what: str) -> int:
+    """How many the network has, of one sample."""
+    try:
+        return predict(network, samples.x[:1]).shape[1]
+    except DOSError:
+        raise
+    except _MISFITS as error:
+        raise InputError(
+            f"the network must take {what} of shape {tuple(samples.x.shape[1:])} and type "
+            f"{samples.x.dtype} (uint8 becomes float, other integers stay), found: {error}"
+        ) from error
 
 
 def check_loss(loss: Loss, samples: Samples) -> None:
@@ -186,10 +232,11 @@ def check_augment(augment: Augmentation | None, samples: Samples) -> None:
         )
     x = samples.x[:1]
     found = augment(x, torch.zeros(1, draws, device=x.device))
-    if found.shape != x.shape or found.dtype != x.dtype:
+    if not isinstance(found, Tensor) or (found.shape, found.dtype) != (x.shape, x.dtype):
+        told = f"{tuple(found.shape)} of {found.dtype}" if isinstance(found, Tensor) else found
         raise InputError(
             f"augment must return a batch like the one it is given, {tuple(x.shape)} of {x.dtype}, "
-            f"found {tuple(found.shape)} of {found.dtype}"
+            f"found {told!s:.80}"
         )
 
 

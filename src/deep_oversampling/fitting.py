@@ -21,6 +21,7 @@ from .checks import (
     check_asked,
     check_augment,
     check_each,
+    check_given,
     check_loss,
     check_numbers,
     check_outputs,
@@ -99,6 +100,7 @@ def fit(
     process alone calls ``on_round`` and writes checkpoints.
     """
     check_each([network], [samples], [plan], [pull], [seed])
+    check_given(on_round=on_round)
     counts = samples.class_counts
     plan = plan or default_plan(counts, samples.classes, augment is not None, bool(pieces))
     plan = plan.fitted_to(counts, samples.classes)  # here: its warning names the caller's line
@@ -175,10 +177,14 @@ def fit_many(
     many = len(networks)
     all_samples = [samples] * many if isinstance(samples, Samples) else list(samples)
     all_plans = [None] * many if plans is None else list(plans)
-    pulls = [float(one) for one in (pull if isinstance(pull, Iterable) else [pull] * many)]
+    pulls = list(pull) if isinstance(pull, Iterable) else [pull] * many
     seeds = range(many) if seeds is None else seeds
     check_each(networks, all_samples, all_plans, pulls, seeds)
     check_asked(many, optimizer, recover=recover, kept=checkpoint is not None)
+    if isinstance(checkpoint, str | Path):
+        checkpoint = Checkpoints(checkpoint)
+    check_given(validation=validation, stop=stop, engine=engine, checkpoint=checkpoint)
+    check_given(schedule=schedule, on_round=on_round, approximate_above=approximate_above)
     check_apart(networks)
     sizes = {batch_size or min(60, len(own)) for own in all_samples}
     if len(sizes) > 1:
@@ -189,9 +195,7 @@ def fit_many(
     peers = peers or Peers()
     place, makers, presented = pick_device(device), [], set()
     check_shared(peers, networks, min(sizes), engine, place)
-    if isinstance(checkpoint, str | Path):
-        checkpoint = Checkpoints(checkpoint)
-    moved = {id(own): _moved(own, place) for own in all_samples}
+    moved = {id(own): own.to(place) for own in all_samples}
     tau = default_tau(pieces) if tau is None else tau
     # only what is asked for: so the checkpoints of trainings without them still fit
     form: dict[str, Any] = {n: one for n, one in (("pieces", pieces), ("tau", tau)) if one}
@@ -206,7 +210,7 @@ def fit_many(
         presented.add((len(own), presents))
         network.to(place)
         own = moved[id(own)]
-        check_outputs(network, own)
+        check_outputs(network, own, validation)
         check_loss(loss, own)
         check_augment(augment, own)
         if stop:
@@ -218,7 +222,7 @@ def fit_many(
             plan,
             rounds=rounds,
             initial_rounds=rounds if initial_rounds is None else initial_rounds,
-            pull=pulls[e],
+            pull=float(pulls[e]),
             pull_limit=pull_limit,
             weighted=weighted,
             loss=loss,
@@ -282,17 +286,6 @@ def fit_many(
         if checkpoint is not None:
             checkpoint.close()
     return [member.error or member.history for member in members]
-
-
-def _moved(samples: Samples, place: torch.device) -> Samples:
-    """It stays an error of that kind, which those who started several trainings wait for."""
-    try:
-        return samples.to(place)
-    except torch.OutOfMemoryError:
-        raise torch.OutOfMemoryError(
-            f"the device ({place}) must have room for the {len(samples)} samples, found that it "
-            "has not; open them from disk as a View, or choose another device"
-        ) from None
 
 
 def _maker(

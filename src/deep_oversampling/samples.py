@@ -94,7 +94,14 @@ class Samples:
         return self._unchecked(x, self.y if y is None else y)
 
     def to(self, device: torch.device | str) -> Samples:
-        return self._unchecked(self.x.to(device), self.y.to(device))
+        """Where there is no room, the error stays one that whoever trains several waits for."""
+        try:
+            return self._unchecked(self.x.to(device), self.y.to(device))
+        except torch.OutOfMemoryError:
+            raise torch.OutOfMemoryError(
+                f"the device ({device}) must have room for the {len(self)} samples, found that it "
+                "has not; open them from disk as a View, or choose another device"
+            ) from None
 
     def _unchecked(self, x: Tensor | View, y: Tensor) -> Samples:
         """Samples that were checked when they first came in need it no second time."""
