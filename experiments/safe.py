@@ -6,7 +6,8 @@
 Each case is a network, data, an imbalance, with augmentation or without. Compared are calls of
 `fit` that differ in the plan alone: no over-sampling, DOS with k = 5, over-sampling without
 neighbours, of which one is the default; the first two with logit adjustment, and DOS with pieces
-(of pictures), which are none. All make the same number of rounds. Judged by the mean F1 of all
+(of pictures), which are none; and the first three with a rate that falls. All make the same number
+of rounds. Judged by the mean F1 of all
 classes on samples that were held out, paired over seeds, each with a split of its own: where all
 classes are as frequent (the paper's way), and where they are as frequent as in training (most
 users' way). What OUT has already is not run again. The cases called pictures are CIFAR-10's, from
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -66,6 +67,7 @@ class Kind:
     k: int = 5
     adjusted: bool = False  # logits
     pieces: float = 0.0
+    schedule: Literal["cosine"] | None = None
 
 
 KINDS = {
@@ -75,6 +77,9 @@ KINDS = {
     "plain, adjusted": Kind(levelled=False, adjusted=True),
     "DOS, adjusted": Kind(adjusted=True),
     "DOS with pieces": Kind(pieces=0.5),
+    "plain, cosine": Kind(levelled=False, schedule="cosine"),
+    "DOS, cosine": Kind(schedule="cosine"),
+    "over-sampled, cosine": Kind(k=0, schedule="cosine"),
 }
 
 
@@ -178,6 +183,7 @@ def trial(job: tuple[str, int, list[str]], *, cifar10: Path | None = None) -> di
             plan = None if asked.pieces else Plan.automatic(train.class_counts, asked.k)
         loss = logit_adjusted(train.class_counts) if asked.adjusted else entropy
         options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
+        options |= {"schedule": asked.schedule}
         try:
             fit(network, train, plan, loss=loss, pieces=asked.pieces, seed=seed, **options)
         except DOSError as error:
@@ -227,7 +233,7 @@ def means(lines: Sequence[dict[str, Any]]) -> str:
     """Of the kinds that all cases have, over the cases of an imbalance."""
     columns = list(product(REDUCED, ("even", "as trained")))
     found = {how: _by_case(lines, how) for how in ("even", "as trained")}
-    kinds = ["plain", "default", *[kind for kind in KINDS if kind != "plain"]]
+    kinds = ["plain", "default", "default, cosine", *[kind for kind in KINDS if kind != "plain"]]
     kinds = [kind for kind in kinds if all(kind in case for case in found["even"].values())]
     heads = "| | " + " | ".join(map(", ".join, columns)) + " |\n" + "|---" * (len(columns) + 1)
     rows = []
@@ -249,8 +255,9 @@ def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, dict[str, A
     for case, own in found.items():
         there = [kind for kind in KINDS if all(kind in line for line in own)]
         columns[case] = {kind: np.array([line[kind][how] for line in own]) for kind in there}
-        if default_of(case) in there:
-            columns[case]["default"] = columns[case][default_of(case)]
+        for rate in ("", ", cosine"):
+            if default_of(case) + rate in there:
+                columns[case][f"default{rate}"] = columns[case][default_of(case) + rate]
     return columns
 
 
@@ -342,6 +349,8 @@ def main() -> None:
     print(means(judged), end="\n\n")
     print(differences(judged), end="\n\n")
     print(beyond_noise(judged, "default", "plain"))
+    print(beyond_noise(judged, "default, cosine", "plain, cosine"))
+    print(beyond_noise(judged, "default, cosine", "default"))
     plainly = [line for line in judged if "augmented" not in line["case"]]
     print("Not augmented:", beyond_noise(plainly, "DOS", "over-sampled"))
     pieced = [line for line in judged if "DOS with pieces" in line]

@@ -45,7 +45,8 @@ from toy import blobs, generator, small, train, weights
         ({"pull": None}, "pull must be a number, found None"),
         ({"pull": "strong"}, "pull must be a number, found 'strong'"),
         ({"pull_limit": "0.3"}, "pull_limit must be a number, or None for no limit, found '0.3'"),
-        ({"schedule": 3}, "schedule must be a function that makes one, found 3; lambda o: Cos"),
+        ({"schedule": 3}, "schedule must be 'cosine' or a function, found 3; lambda o: StepLR"),
+        ({"schedule": "steps"}, "schedule must be 'cosine' or a function, found 'steps'"),
         (
             {"on_round": "rounds.jsonl"},
             "on_round must be a function of a round, found 'rounds.jsonl'; JSONL",

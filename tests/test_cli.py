@@ -86,6 +86,8 @@ def test_wrong_use_is_exit_code_2_without_a_traceback(arguments: list[str]) -> N
         (["--model", "lennet"], "found 'lennet'; did you mean lenet?"),
         (["--pretrained"], "--pretrained is for models of timm, found 'auto'; choose timm:NAME"),
         (["--learning-rate", "0"], "learning_rate must be above 0"),
+        (["--weight-decay", "-1"], "weight_decay must be 0 or more, found -1"),
+        (["--schedule", "linear"], "schedule must be 'constant' or 'cosine', found 'linear'"),
         (["--validation", "1.5"], "validation must be a share between 0 and 1"),
     ],
 )

@@ -286,6 +286,7 @@ def test_two_samples_are_enough() -> None:
         {"pull_limit": 0.1},
         {"weighted": False},
         {"optimizer": torch.optim.Adam},
+        {"schedule": "cosine"},
         {"network": mlp(4, 3, (8,))},
     ],
     ids=lambda other: next(iter(other)),

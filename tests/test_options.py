@@ -1,11 +1,12 @@
 """Every option of ``fit`` changes something that can be seen."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch.optim import SGD, Adam, Optimizer
-from torch.optim.lr_scheduler import StepLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, StepLR
 
 from deep_oversampling import History, Plan, Samples, measure, predict
 from deep_oversampling.history import Round
@@ -101,6 +102,7 @@ def test_pull_scales_the_embedding_loss() -> None:
         ({"seed": 0}, {"seed": 1}),
         ({"batch_size": 7}, {"batch_size": 8}),
         ({"schedule": None}, {"schedule": lambda o: StepLR(o, 1, gamma=0.1)}),
+        ({"schedule": None}, {"schedule": "cosine"}),
     ],
     ids=lambda options: " ".join(options),
 )
@@ -145,6 +147,16 @@ def test_schedule_is_stepped_after_every_round() -> None:
 
     run(rounds=2, schedule=halving, on_round=lambda _: rates.append(made[0].param_groups[0]["lr"]))
     assert rates == pytest.approx([0.005, 0.0025, 0.00125, 0.000625])
+
+
+@pytest.mark.parametrize(("initial", "total"), [(None, 4), (0, 2), (3, 5)])
+def test_cosine_falls_to_zero_over_all_rounds(initial: int | None, total: int) -> None:
+    """Those of both kinds."""
+    cosine = partial(CosineAnnealingLR, T_max=total)
+    by_name, by_hand = (
+        run(rounds=2, initial_rounds=initial, schedule=one)[0] for one in ("cosine", cosine)
+    )
+    assert torch.equal(by_name, by_hand)
 
 
 def test_on_round_sees_every_round_as_it_ends() -> None:

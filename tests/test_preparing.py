@@ -77,6 +77,25 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     )
 
 
+def test_a_falling_rate_and_weight_decay_from_the_command_line(tmp_path: Path) -> None:
+    folder_of(tmp_path / "scans", {"a": 20, "b": 7}, (8, 8))
+    call, usual = CliRunner().invoke, ["train", "scans", "--rounds", "2", "--no-baseline"]
+    changes = {"rate": ["--schedule", "cosine"], "decay": ["--weight-decay", "0.1"], "none": []}
+    weights = set()
+    for name, change in changes.items():
+        result = call(cli.app, [*usual, *change, "--out", name])
+        assert result.exit_code == 0, result.output
+        weights.add(Path(name, "model.safetensors").read_bytes())
+    assert len(weights) == 3
+    both = [*usual, "--schedule", "cosine", "--weight-decay", "5e-4", "--out", "both"]
+    told = "learning rate 0.01, falling to 0 along a cosine, weight decay 0.0005"
+    assert told in " ".join(call(cli.app, both).output.split())
+    assert told in Path("both/report.html").read_text()
+    config = Path("both/config.toml").read_text()
+    assert 'schedule = "cosine"' in config
+    assert "weight_decay = 0.0005" in config
+
+
 def test_a_margin_from_the_command_line(tmp_path: Path) -> None:
     folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
     command = ["train", "photos", "--rounds", "1", "--out", "run"]

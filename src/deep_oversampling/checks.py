@@ -52,7 +52,7 @@ _KINDS: dict[str, tuple[Any, str, str]] = {  # what it must be, in words, and a 
     "engine": (Engine, "an Engine", "; Engine(compile=True) is one"),
     "checkpoint": (Checkpoints, "the path of a folder, or Checkpoints", ""),
     "optimizer": (Callable, "a function that makes one", "; lambda p: Adam(p, lr=1e-3) does"),
-    "schedule": (Callable, "a function that makes one", "; lambda o: CosineAnnealingLR(o, 6) does"),
+    "schedule": (Callable, "'cosine' or a function", "; lambda o: StepLR(o, 30) is one"),
     "on_round": (Callable, "a function of a round", "; JSONLines(path) is one"),
     **dict.fromkeys(("rounds", "initial_rounds", "batch_size", "approximate_above"), _WHOLE),
     "seed": _WHOLE,
@@ -63,8 +63,9 @@ _NAMED = 8  # classes, the first ones
 _MISFITS = (RuntimeError, TypeError, ValueError, IndexError, AttributeError)
 
 
-def check_asked(many: int, optimizer: object, *, recover: bool, kept: bool) -> None:
+def check_asked(many: int, rounds: int, optimizer: object, *, recover: bool, kept: bool) -> None:
     """Of how many networks: some things are for one alone."""
+    _check_kind("rounds", rounds)
     _check_kind("optimizer", optimizer)
     if recover and many > 1:
         raise InputError(
@@ -134,8 +135,6 @@ def check_numbers(
     pull_limit: float | None,
 ) -> None:
     """Every number at the door."""
-    _check_kind("rounds", rounds)
-    check_given(initial_rounds=initial_rounds, batch_size=batch_size, pull_limit=pull_limit)
     if rounds < 1 or (initial_rounds or 0) < 0:
         raise InputError(
             "rounds must be at least 1 and initial_rounds at least 0, found "

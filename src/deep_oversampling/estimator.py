@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from .arrays import as_array, stays_stored, with_channels
 from .augmentation import Augmentation
@@ -117,6 +118,7 @@ class DOSClassifier(
         pieces: float = 0.0,  # the share of pictures that show a piece of a neighbour
         tau: float | None = None,  # of a margin for rare classes; default: 1 with pieces
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
+        schedule: Callable[[Optimizer], LRScheduler] | Literal["cosine"] | None = None,  # by rounds
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
         ensemble: int = 1,
         early_stopping: bool = False,
@@ -142,6 +144,7 @@ class DOSClassifier(
         self.pieces = pieces
         self.tau = tau
         self.optimizer = optimizer
+        self.schedule = schedule
         self.augment = augment
         self.ensemble = ensemble
         self.early_stopping = early_stopping
@@ -189,6 +192,7 @@ class DOSClassifier(
             pieces=self.pieces,
             tau=self.tau,
             optimizer=self.optimizer or partial(SGD, lr=self.learning_rate, momentum=0.9),
+            schedule=self.schedule,
             augment=self.augment,
             device=self.device,
             engine=self.engine,

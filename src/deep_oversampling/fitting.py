@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +44,7 @@ from .seeding import streams
 from .shared_norm import shared_batch_norm
 from .snapshot_checks import Training
 from .snapshots import Snapshot
-from .stages import Judge, Member, Stage, sgd
+from .stages import Judge, Member, Stage, cosine, sgd
 from .stopping import EarlyStopping, until_no_better
 from .together import how_many, train_together, why_in_turn
 
@@ -67,7 +67,7 @@ def fit(
     tau: float | None = None,  # multi-task rounds: ℋ of logits plus τ log π; 1 with pieces
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
-    schedule: Callable[[Optimizer], LRScheduler] | None = None,  # stepped after every round
+    schedule: Callable[[Optimizer], LRScheduler] | Literal["cosine"] | None = None,  # by rounds
     augment: Augmentation | None = None,  # of what training sees, and of what v is made of
     validation: Samples | None = None,
     stop: EarlyStopping | None = None,  # on validation; the best weights are kept
@@ -153,7 +153,7 @@ def fit_many(
     tau: float | None = None,
     approximate_above: int | None = None,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
-    schedule: Callable[[Optimizer], LRScheduler] | None = None,
+    schedule: Callable[[Optimizer], LRScheduler] | Literal["cosine"] | None = None,
     augment: Augmentation | None = None,
     validation: Samples | None = None,
     stop: EarlyStopping | None = None,  # each by itself
@@ -180,9 +180,12 @@ def fit_many(
     pulls = list(pull) if isinstance(pull, Iterable) else [pull] * many
     seeds = range(many) if seeds is None else seeds
     check_each(networks, all_samples, all_plans, pulls, seeds)
-    check_asked(many, optimizer, recover=recover, kept=checkpoint is not None)
+    check_asked(many, rounds, optimizer, recover=recover, kept=checkpoint is not None)
+    check_given(initial_rounds=initial_rounds, batch_size=batch_size, pull_limit=pull_limit)
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
+    if schedule == "cosine":
+        schedule = cosine(rounds + (rounds if initial_rounds is None else initial_rounds))
     check_given(validation=validation, stop=stop, engine=engine, checkpoint=checkpoint)
     check_given(schedule=schedule, on_round=on_round, approximate_above=approximate_above)
     check_apart(networks)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
 from .augmentation import Augmentation
 from .branching import Growing, Trunk
@@ -37,7 +37,7 @@ from .resuming import Checkpoints, Keeping
 from .seeding import Streams
 from .training import Between, Halfway, LastGood, Outcome, Trainer, finished
 
-__all__ = ["Judge", "Member", "Stage", "in_parts", "sgd", "train_members", "train_stages"]
+__all__ = ["Judge", "Member", "Stage", "cosine", "in_parts", "sgd", "train_members", "train_stages"]
 
 Judge = Callable[[Network], dict[str, dict[str, float]]]  # -> group -> measure -> value
 
@@ -59,6 +59,11 @@ class Stage:
 def sgd(parameters: Iterable[nn.Parameter]) -> Optimizer:
     """The default optimiser (R9)."""
     return SGD(parameters, lr=0.01, momentum=0.9)
+
+
+def cosine(rounds: int) -> Callable[[Optimizer], LRScheduler]:
+    """A learning rate that falls to 0, from round to round."""
+    return partial(CosineAnnealingLR, T_max=rounds)
 
 
 @dataclass(eq=False)

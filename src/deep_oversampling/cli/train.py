@@ -68,6 +68,14 @@ def train(
     learning_rate: Annotated[
         float | None, typer.Option(help="Of SGD with momentum 0.9.", show_default="0.01")
     ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the learning rate: constant, or cosine, which falls to 0.",
+            show_default="constant",
+        ),
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(show_default="0")] = None,
     size: Annotated[
         int | None, typer.Option(min=1, help="Side of pictures.", show_default="by the pictures")
     ] = None,
@@ -137,6 +145,8 @@ def train(
         "patience": patience,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "schedule": schedule,
         "size": size,
         "validation": validation,
         "augment": augment,

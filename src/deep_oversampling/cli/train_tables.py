@@ -65,7 +65,7 @@ def print_task(task: Task) -> None:
     say(f"{settings.model}, {parameters:,} weights, on {task.device}")
     print(
         f"{T} plain round{'s' * (T > 1)}, then {T} of DOS; batches of {settings.batch_size}, "
-        f"learning rate {settings.learning_rate:g}"
+        f"{settings.trained_by}"
         + (f"; stopped after {settings.patience} that are no better" if settings.patience else "")
         + ("; the baseline: plain" if settings.baseline else "")
     )

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from ..augmentation import Augmentation, CropAndFlip
 from ..duration import choose_rounds
 from ..errors import InputError
+from ..stages import cosine
 from .trials import Setting
 
 __all__ = [
@@ -107,7 +108,7 @@ def schedule_of(setting: Setting) -> Callable[[Optimizer], LRScheduler] | None:
     if setting.schedule == "constant":
         return None
     if setting.schedule == "cosine":
-        return partial(CosineAnnealingLR, T_max=2 * setting.rounds)
+        return cosine(2 * setting.rounds)
     share = partial(
         rate_share,
         rounds=2 * setting.rounds,

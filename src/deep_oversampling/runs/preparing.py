@@ -209,9 +209,11 @@ def _some(names: list[str]) -> str:
 def _options(
     settings: Settings, augment: Augmentation | None, device: torch.device
 ) -> dict[str, Any]:
+    rate, decay = settings.learning_rate, settings.weight_decay
     return {
         "batch_size": settings.batch_size,
-        "optimizer": partial(SGD, lr=settings.learning_rate, momentum=0.9),
+        "optimizer": partial(SGD, lr=rate, momentum=0.9, weight_decay=decay),
+        "schedule": None if settings.schedule == "constant" else settings.schedule,
         "augment": augment,
         "device": device,
     }

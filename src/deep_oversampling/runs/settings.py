@@ -35,6 +35,8 @@ class Settings:
     patience: int | None = None  # rounds that may be no better on validation; None: all are made
     batch_size: int | None = None
     learning_rate: float = 0.01  # of SGD with momentum 0.9
+    weight_decay: float = 0.0
+    schedule: str = "constant"  # of the learning rate, or "cosine": it falls to 0
     size: int | None = None  # side of pictures
     validation: float = 0.2  # share held out where the data has no validation split
     augment: bool | None = None  # crop and flip
@@ -61,6 +63,10 @@ class Settings:
             raise InputError(f"k must be a whole number ≥ 0 or 'auto', found {self.k!r}")
         if not self.learning_rate > 0:
             raise InputError(f"learning_rate must be above 0, found {self.learning_rate}")
+        if not self.weight_decay >= 0:
+            raise InputError(f"weight_decay must be 0 or more, found {self.weight_decay}")
+        if self.schedule not in ("constant", "cosine"):
+            raise InputError(f"schedule must be 'constant' or 'cosine', found {self.schedule!r}")
         if self.tau is not None and self.tau < 0:
             raise InputError(f"tau must be 0 or more, found {self.tau}")
         if self.pieces and self.k == 0:
@@ -91,6 +97,13 @@ class Settings:
         """τ as it will be."""
         return default_tau(bool(self.pieces)) if self.tau is None else self.tau
 
+    @property
+    def trained_by(self) -> str:
+        """The learning rate, and what goes with it."""
+        falling = ", falling to 0 along a cosine" if self.schedule == "cosine" else ""
+        decay = f", weight decay {self.weight_decay:g}" if self.weight_decay else ""
+        return f"learning rate {self.learning_rate:g}{falling}{decay}"
+
 
 def _is_unicode(text: str) -> bool:
     """A path may hold any bytes; Python has surrogates for those that are no text."""
@@ -103,10 +116,10 @@ def _is_unicode(text: str) -> bool:
 
 _NONE = type(None)
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("data", "model"), ((str,), "text")),
+    **dict.fromkeys(("data", "model", "schedule"), ((str,), "text")),
     **dict.fromkeys(("weights", "device", "data_dir"), ((str, _NONE), "text")),
     **dict.fromkeys(("rounds", "patience", "batch_size", "size"), ((int, _NONE), "a whole number")),
-    **dict.fromkeys(("learning_rate", "validation"), ((int, float), "a number")),
+    **dict.fromkeys(("learning_rate", "weight_decay", "validation"), ((int, float), "a number")),
     **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
     **dict.fromkeys(("augment", "pieces"), ((bool, _NONE), "true or false")),
     "tau": ((int, float, _NONE), "a number"),

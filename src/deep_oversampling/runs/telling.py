@@ -142,7 +142,7 @@ def _facts(task: Task, outcome: Outcome, record: Record) -> dict[str, str]:
         "rounds": f"{T} plain, then {T} of DOS"
         + (f"; the baseline {2 * T} plain ones, {T} of them shared" if settings.baseline else "")
         + (f"; stopped after {settings.patience} no better" if settings.patience else ""),
-        "optimiser": f"SGD, learning rate {settings.learning_rate:g}, momentum 0.9",
+        "optimiser": f"SGD, {settings.trained_by}, momentum 0.9",
         "batch size": str(settings.batch_size),
         "augmentation": repr(task.augment) if task.augment else "none",
         "pieces": "of a neighbour, in every other picture" if settings.pieces else "",
