@@ -7,11 +7,10 @@ Each case is a network, data, an imbalance, with augmentation or without. Compar
 `fit` that differ in the plan alone: no over-sampling, DOS with k = 5, over-sampling without
 neighbours, of which one is the default; the first two with logit adjustment, and DOS with pieces
 (of pictures), which are none; and the first three with a rate that falls. All make the same number
-of rounds. Judged by the mean F1 of all
-classes on samples that were held out, paired over seeds, each with a split of its own: where all
-classes are as frequent (the paper's way), and where they are as frequent as in training (most
-users' way). What OUT has already is not run again. The cases called pictures are CIFAR-10's, from
-the folder of its official files; their networks want a GPU.
+of rounds. Judged by the mean F1 of all classes on samples that were held out, paired over seeds,
+each with a split of its own: where all classes are as frequent (the paper's way), and where they
+are as frequent as in training (most users' way). What OUT has already is not run again. The cases
+called pictures are CIFAR-10's, from the folder of its official files; their networks want a GPU.
 """
 
 import argparse

@@ -25,7 +25,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 
 from .arrays import as_array, stays_stored, with_channels
 from .augmentation import Augmentation
@@ -42,6 +41,7 @@ from .plan import Plan, default_k
 from .samples import Samples, as_tensor
 from .seeding import isolated, streams
 from .selection import Candidate, select
+from .stages import Schedule
 from .stopping import EarlyStopping
 from .views import View
 
@@ -118,7 +118,7 @@ class DOSClassifier(
         pieces: float = 0.0,  # the share of pictures that show a piece of a neighbour
         tau: float | None = None,  # of a margin for rare classes; default: 1 with pieces
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
-        schedule: Callable[[Optimizer], LRScheduler] | Literal["cosine"] | None = None,  # by rounds
+        schedule: Schedule | Literal["cosine"] | None = None,  # stepped after every round
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees
         ensemble: int = 1,
         early_stopping: bool = False,

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 
 from .algorithm import deep_over_sampling
 from .augmentation import Augmentation
@@ -44,7 +43,7 @@ from .seeding import streams
 from .shared_norm import shared_batch_norm
 from .snapshot_checks import Training
 from .snapshots import Snapshot
-from .stages import Judge, Member, Stage, cosine, sgd
+from .stages import Judge, Member, Schedule, Stage, cosine, sgd
 from .stopping import EarlyStopping, until_no_better
 from .together import how_many, train_together, why_in_turn
 
@@ -67,7 +66,7 @@ def fit(
     tau: float | None = None,  # multi-task rounds: ℋ of logits plus τ log π; 1 with pieces
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
-    schedule: Callable[[Optimizer], LRScheduler] | Literal["cosine"] | None = None,  # by rounds
+    schedule: Schedule | Literal["cosine"] | None = None,  # stepped after every round
     augment: Augmentation | None = None,  # of what training sees, and of what v is made of
     validation: Samples | None = None,
     stop: EarlyStopping | None = None,  # on validation; the best weights are kept
@@ -153,7 +152,7 @@ def fit_many(
     tau: float | None = None,
     approximate_above: int | None = None,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
-    schedule: Callable[[Optimizer], LRScheduler] | Literal["cosine"] | None = None,
+    schedule: Schedule | Literal["cosine"] | None = None,
     augment: Augmentation | None = None,
     validation: Samples | None = None,
     stop: EarlyStopping | None = None,  # each by itself

@@ -37,8 +37,19 @@ from .resuming import Checkpoints, Keeping
 from .seeding import Streams
 from .training import Between, Halfway, LastGood, Outcome, Trainer, finished
 
-__all__ = ["Judge", "Member", "Stage", "cosine", "in_parts", "sgd", "train_members", "train_stages"]
+__all__ = [
+    "Judge",
+    "Member",
+    "Schedule",
+    "Stage",
+    "cosine",
+    "in_parts",
+    "sgd",
+    "train_members",
+    "train_stages",
+]
 
+Schedule = Callable[[Optimizer], LRScheduler]  # stepped after every round
 Judge = Callable[[Network], dict[str, dict[str, float]]]  # -> group -> measure -> value
 
 
@@ -61,7 +72,7 @@ def sgd(parameters: Iterable[nn.Parameter]) -> Optimizer:
     return SGD(parameters, lr=0.01, momentum=0.9)
 
 
-def cosine(rounds: int) -> Callable[[Optimizer], LRScheduler]:
+def cosine(rounds: int) -> Schedule:
     """A learning rate that falls to 0, from round to round."""
     return partial(CosineAnnealingLR, T_max=rounds)
 
@@ -100,7 +111,7 @@ def train_stages(
     batch_size: int,
     rng: Streams,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
-    schedule: Callable[[Optimizer], LRScheduler] | None = None,
+    schedule: Schedule | None = None,
     augment: Augmentation | None = None,
     engine: Engine | None = None,
     judge: Judge | None = None,
@@ -131,7 +142,7 @@ def in_parts(
     *,
     batch_size: int,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
-    schedule: Callable[[Optimizer], LRScheduler] | None = None,
+    schedule: Schedule | None = None,
     augment: Augmentation | None = None,
     engine: Engine | None = None,
     checkpoints: Checkpoints | None = None,  # of the only member

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LambdaLR
 
 from ..augmentation import Augmentation, CropAndFlip
 from ..duration import choose_rounds
 from ..errors import InputError
-from ..stages import cosine
+from ..stages import Schedule, cosine
 from .trials import Setting
 
 __all__ = [
@@ -103,7 +101,7 @@ def filled_up(recipe: Recipe, *, size: int, **given: Any) -> Setting:
     return Setting(**values)
 
 
-def schedule_of(setting: Setting) -> Callable[[Optimizer], LRScheduler] | None:
+def schedule_of(setting: Setting) -> Schedule | None:
     """Of the learning rate, from round to round."""
     if setting.schedule == "constant":
         return None
