@@ -32,8 +32,8 @@ from deep_oversampling.errors import InputError
 from deep_oversampling.network import pick_device
 from deep_oversampling.probes import logistic_probe
 from deep_oversampling.rivals import adjusted_afterwards
-from deep_oversampling.rivals.compare import make_network
 from deep_oversampling.rivals.method import evenly
+from deep_oversampling.rivals.networks import make_network
 from deep_oversampling.rivals.recipes import rate_share
 from deep_oversampling.seeding import Streams, streams
 from deep_oversampling.stages import Member, Stage

@@ -15,7 +15,7 @@ from torch.optim import SGD
 
 from deep_oversampling import TrainingError, fit, measure, predict
 from deep_oversampling.data import hold_out, load
-from deep_oversampling.rivals.compare import make_network
+from deep_oversampling.rivals.networks import make_network
 
 RATES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0)
 SEEDS = (0, 1, 2)

@@ -8,7 +8,7 @@ import pytest
 from deep_oversampling import InputError
 from deep_oversampling.data import load
 from deep_oversampling.data.cache import cache_folder, data_folder
-from deep_oversampling.data.load import NAMES
+from deep_oversampling.data.load import NAMES, check_size
 from deep_oversampling.data.official.catalogue import CATALOGUE
 from picture_files import folder_of
 
@@ -67,6 +67,23 @@ def test_a_path_with_the_name_of_a_set(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(load(Path("digits")).train) == 5
     assert len(load("./digits").train) == 5
     assert len(load("digits").train) == 1797
+
+
+@pytest.mark.parametrize("source", ["digits", "set.npz", "pictures"])
+def test_what_is_stored_keeps_its_size(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder_of(tmp_path / "pictures", {"a": 2, "b": 3}, (12, 12))
+    np.savez("set.npz", x=np.zeros((4, 1, 8, 8), np.uint8), y=[0, 1, 0, 1])
+    for size in (None, 8):
+        check_size(load(source, size=size), size)
+    splits = load(source, size=9)
+    if source == "pictures":
+        check_size(splits, 9)
+    else:
+        with pytest.raises(InputError, match=r"size must be left out .* shape \(1, 8, 8\)"):
+            check_size(splits, 9)
 
 
 def test_options_reach_the_pictures(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_adjusted_afterwards_is_what_logits_less_log_counts_say() -> None:
     assert METHODS["cnn-adjusted"].training is METHODS["cnn"].training
 
 
+def test_adjusted_afterwards_has_the_margin_of_the_comparison() -> None:
+    network, by = of("cnn").network, {}
+    for tau in (0.0, 1.0, 2.0):
+        (report,) = METHODS["cnn-adjusted"].readout([methods.Trained(network, VECTORS, TEST, tau)])
+        by[tau] = report.recall
+    np.testing.assert_array_equal(by[0.0], read("cnn", network).recall)
+    np.testing.assert_array_equal(by[1.0], read("cnn-adjusted", network).recall)
+    assert by[2.0][2] > by[0.0][2]  # the rare class
+
+
 # what is presented
 
 MIXING = ("mixup", "remix", "mixup-la")

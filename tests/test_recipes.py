@@ -13,9 +13,10 @@ from deep_oversampling import InputError, Samples
 from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.data import Splits
 from deep_oversampling.oversampling import Overloaded
-from deep_oversampling.rivals import METHODS, compare
+from deep_oversampling.rivals import METHODS
 from deep_oversampling.rivals.compare import begun, entries_of, options_of, run_trials
 from deep_oversampling.rivals.method import evenly
+from deep_oversampling.rivals.networks import make_network
 from deep_oversampling.rivals.recipes import RECIPES, filled_up, rate_share, recipe_of, schedule_of
 from deep_oversampling.rivals.retraining import behind_fixed
 from deep_oversampling.rivals.trials import Setting, read_trials
@@ -105,8 +106,17 @@ def test_the_optimiser_follows_the_schedule(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_rounds_of_g_need_a_schedule_that_begins_anew() -> None:
+    setting = replace(modern(), schedule="cosine")
     with pytest.raises(InputError, match="need a schedule that begins anew, steps, found cosine"):
-        list(run_trials(SPLITS, modern(schedule="cosine"), [METHODS["cnn"]], [0], device="cpu"))
+        list(run_trials(SPLITS, setting, [METHODS["cnn"]], [0], device="cpu"))
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_with_another_schedule_a_recipe_has_no_rounds_after_the_last(schedule: str) -> None:
+    setting = modern(schedule=schedule)
+    assert (setting.rounds, setting.late_rounds, setting.head_rounds) == (5, 2, 0)
+    (trial,) = run_trials(SPLITS, setting, [METHODS["crt"]], [0], device="cpu")
+    assert trial.measures
 
 
 # what training makes of it
@@ -210,7 +220,7 @@ def test_short_tables_stay_as_they_are() -> None:
 
 def test_behind_a_fixed_f_only_g_learns_and_batch_norm_stands_still() -> None:
     images = pictures((12, 8, 4))
-    network = compare.make_network("resnet32", images, 0)
+    network = make_network("resnet32", images, 0)
     network.embedder(network.normalize(images.x))  # statistics that are not those of the start
     before = {name: t.clone() for name, t in network.state_dict().items()}
     stage = Stage("head", images, behind_fixed)

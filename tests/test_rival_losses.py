@@ -2,6 +2,7 @@
 
 import copy
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -102,6 +103,28 @@ def test_adjusting_afterwards_adds_up_and_can_be_left(counts: Tensor) -> None:
         adjusted_afterwards(p, torch.tensor([9, 3, 0])),
         adjusted_afterwards(p, torch.tensor([9, 3, 1])),
     )
+
+
+def test_what_is_no_probability_is_not_adjusted(counts: Tensor) -> None:
+    p = torch.randn(12, N, generator=generator()).softmax(1)
+    misfits = {
+        r"one number per class, found shapes \(12, 3\) and \(2,\)": (p, counts[:2], 1.0),
+        r"found shapes \(3,\) and \(3,\)": (p[0], counts, 1.0),
+        "numbers from -.* to ": (p.log(), counts, 1.0),
+        "to 2 and tau 1": (torch.tensor([[2.0, 0.0, 0.5]]), counts, 1.0),
+        "and tau nan": (p, counts, float("nan")),
+    }
+    for message, given in misfits.items():
+        with pytest.raises(InputError, match=message):
+            adjusted_afterwards(*given)
+
+
+def test_counts_may_be_a_list(logits: Tensor, counts: Tensor) -> None:
+    each: Any = counts.tolist()
+    for make in (ldam, logit_adjusted):
+        close(make(each)(logits, Y), make(counts)(logits, Y))
+    p: Any = logits.softmax(1)
+    close(adjusted_afterwards(p.numpy(), each), adjusted_afterwards(p, counts))
 
 
 @pytest.mark.parametrize(("largest", "scale"), [(0.5, 30.0), (1.0, 1.0), (0.1, 64.0)])

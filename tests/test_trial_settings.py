@@ -16,11 +16,11 @@ from deep_oversampling.rivals import METHODS, compare
 from deep_oversampling.rivals.compare import (
     begun,
     entries_of,
-    make_network,
     options_of,
     run_trials,
 )
 from deep_oversampling.rivals.method import Contest
+from deep_oversampling.rivals.networks import make_network
 from deep_oversampling.rivals.trials import (
     append_header,
     append_trial,

@@ -44,7 +44,8 @@ def adjusted(
     Rare classes must win by a margin in training, and are free of it in use (Menon et al., ICLR
     2021).
     """
-    shares = counts.cpu().double() / counts.sum().cpu()
+    counts = torch.as_tensor(counts).cpu()
+    shares = counts.double() / counts.sum()
     offset = tau * shares.clamp(min=torch.finfo(torch.float32).tiny).log()
     return partial(_adjusted, loss=loss, offset=offset)
 

@@ -112,6 +112,7 @@ def compare(
     dos compare --data cifar10 --imbalance exp:100 --recipe cifar-lt --methods cnn,drs,ldam-drw,dos
     """
     from ..data import load, parse_protocol
+    from ..data.load import check_size
     from ..rivals.compare import check_setting, contents
     from ..rivals.missing import missing_trials
     from ..rivals.recipes import filled_up, recipe_of
@@ -123,6 +124,7 @@ def compare(
     chosen = _chosen(methods)
     protocol = str(parse_protocol(imbalance))
     splits = load(data, data_dir=data_dir, cache=cache, size=size)
+    check_size(splits, size)
     chosen_recipe = recipe_of(recipe)
     setting = filled_up(
         chosen_recipe,
@@ -225,7 +227,7 @@ def _suit_threads(model: str, samples: Samples) -> None:
     """As for the network that all methods are given."""
     import torch
 
-    from ..rivals.compare import make_network
+    from ..rivals.networks import make_network
     from .threads import suit_threads
 
     some = samples.subset(torch.arange(min(2, len(samples))))

@@ -132,6 +132,7 @@ def show(
     """
     from ..data import imbalanced, load, parse_protocol, save_index
     from ..data.contact_sheet import is_image, save_contact_sheet
+    from ..data.load import check_size
 
     protocol = parse_protocol(imbalance)  # a slip of the pen is found before anything is decoded
     console = Console(stderr=True)
@@ -150,6 +151,7 @@ def show(
             strict=strict,
             on_progress=on_progress,
         )
+    check_size(splits, size)
     subset = imbalanced(splits.train, protocol, seed=seed, source=splits.name)
     _print_splits(splits, subset.samples, imbalance)
     if index:

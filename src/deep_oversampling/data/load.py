@@ -21,7 +21,7 @@ from .pictures.manifest import list_manifest
 from .pictures.workers import Progress
 from .splits import Splits
 
-__all__ = ["NAMES", "load"]
+__all__ = ["NAMES", "check_size", "load"]
 
 _READERS: dict[str, Callable[[Path, Path], Splits]] = {  # data folder, cache folder
     "mnist": lambda folder, cache: load_mnist(folder),
@@ -86,3 +86,13 @@ def load(
     return decode(
         listing, cache, size=size, most=most, grey=grey, strict=strict, on_progress=on_progress
     )
+
+
+def check_size(splits: Splits, size: int | None) -> None:
+    """That somebody asked for, who would not see that it has no effect on what is no picture."""
+    shape = tuple(splits.train.x.shape[1:])
+    if size is not None and shape[1:] != (size, size):
+        raise InputError(
+            f"size must be left out where samples are not read from pictures, as {splits.name} "
+            f"stays as it is stored, found {size} and samples of shape {shape}"
+        )

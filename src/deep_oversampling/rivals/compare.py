@@ -25,20 +25,19 @@ from ..engine import Engine
 from ..errors import DOSError, InputError
 from ..history import Round
 from ..metrics import AS_TRAINED, MEASURES, Report
-from ..models import lenet, resnet32, small_network
-from ..network import Network, Normalize, pick_device
+from ..network import pick_device
 from ..plan import Plan
 from ..samples import Samples
 from ..seeding import streams
 from ..stages import Member
 from ..together import how_many, train_together
 from .method import Contest, Method, Trained, evenly
+from .networks import MODELS, make_network
 from .recipes import AUGMENTATIONS, SCHEDULES, schedule_of
 from .trials import Setting, Trial
 
 __all__ = [
     "JUDGES",
-    "MODELS",
     "PLANS",
     "Entry",
     "begun",
@@ -46,7 +45,6 @@ __all__ = [
     "check_setting",
     "contents",
     "entries_of",
-    "make_network",
     "options_of",
     "run_trials",
     "versions",
@@ -56,24 +54,8 @@ __all__ = [
 T = TypeVar("T")
 Trunks = defaultdict[tuple[str, float, int], Trunk]  # by how methods begin, their rate and seed
 
-MODELS: dict[str, Callable[[Samples, int], Network]] = {
-    "auto": lambda samples, seed: small_network(samples, seed=seed),
-    "resnet32": lambda samples, seed: resnet32(
-        samples.x.shape[1], samples.n, normalize=Normalize.of(samples.x), seed=seed
-    ),
-}
-
 PLANS = ("by counts", "uniform")
 JUDGES = ("test", "removed")
-
-
-def make_network(model: str, samples: Samples, seed: int) -> Network:
-    """By its name, or a CNN by its layers, as the paper writes them: C20-C50-F500-F120."""
-    if model in MODELS:
-        return MODELS[model](samples, seed)
-    channels, height, width = samples.x.shape[1:]
-    normalize = Normalize.of(samples.x)
-    return lenet((channels, height, width), samples.n, model, normalize=normalize, seed=seed)
 
 
 def contents(splits: Splits) -> str:
@@ -94,6 +76,7 @@ class Entry:
     train: Samples
     test: Samples
     plan: Plan
+    tau: float  # of logits that are adjusted afterwards
 
 
 def run_trials(
@@ -158,7 +141,7 @@ def entries_of(
             test = _moved(own, place)
         train = _moved(kept, place)
         plan = _plan(train, protocol, subset.reduced, setting)
-        entries.append(Entry(seed, train, test, plan))
+        entries.append(Entry(seed, train, test, plan, setting.tau))
     return entries
 
 
@@ -167,7 +150,7 @@ def _read(
 ) -> list[tuple[Report | None, str]]:
     """All at once; where one cannot be read, every one by itself, so that the others are."""
     trained = [
-        Trained(member.network, entry.train, entry.test)
+        Trained(member.network, entry.train, entry.test, entry.tau)
         for member, entry in zip(members, entries, strict=True)
     ]
     reports, reason = _tried(partial(method.readout, trained), device)

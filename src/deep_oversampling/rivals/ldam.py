@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterator
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, normalize
 
@@ -32,7 +33,7 @@ def ldam(
     scale: float = SCALE,
 ) -> Loss:
     """ℋ after the logit of the sample's own class lost s·Δ_y, Δ_j ∝ m_j^(−1/4)."""
-    margins = counts.cpu().clamp(min=1).double() ** -0.25
+    margins = torch.as_tensor(counts).cpu().clamp(min=1).double() ** -0.25
     margins = scale * largest * margins / margins.max()
     return partial(_behind, margins=margins)
 

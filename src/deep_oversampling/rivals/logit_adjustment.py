@@ -7,12 +7,15 @@ without it, when it is used.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from ..errors import InputError
 from ..losses import Loss, adjusted
 from ..metrics import Report
 from ..network import Network, predict
@@ -42,15 +45,28 @@ def adjusted_afterwards(
 
     A margin that training lacks, or has too much of (τ < 0), to be chosen by validation samples.
     """
+    p, counts = torch.as_tensor(p), torch.as_tensor(counts)
+    if p.ndim != 2 or counts.shape != p.shape[1:]:
+        raise InputError(
+            "p must be (samples, classes) and counts one number per class, found shapes "
+            f"{tuple(p.shape)} and {tuple(counts.shape)}"
+        )
+    if not math.isfinite(tau) or not bool(((p >= 0) & (p <= 1.001)).all()):
+        raise InputError(
+            "p must be probabilities, such as predict gives, and tau finite, found numbers from "
+            f"{float(p.min()):g} to {float(p.max()):g} and tau {tau}"
+        )
     counts = counts.clamp(min=1)  # who was never trained on has no share
     prior = (counts / counts.sum()).to(p)
     return (p.log() - tau * prior.log()).softmax(1)
 
 
 def by_adjusted_softmax(trained: Sequence[Trained]) -> list[Report]:
-    """What the networks would say if all classes were as frequent."""
+    """What the networks would say if all classes were as frequent, with τ = 1."""
     found = [(one, predict(one.network, one.test.x)) for one in trained]
-    return [one.measured(adjusted_afterwards(p, one.train.class_counts)) for one, p in found]
+    return [
+        one.measured(adjusted_afterwards(p, one.train.class_counts, one.tau)) for one, p in found
+    ]
 
 
 LOGIT_ADJUSTMENT = Method(

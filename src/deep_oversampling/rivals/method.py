@@ -79,6 +79,7 @@ class Trained:
     network: Network
     train: Samples
     test: Samples
+    tau: float = 1.0  # of logits that are adjusted afterwards
 
     @cached_property
     def embedded(self) -> tuple[Tensor, Tensor]:

@@ -97,7 +97,8 @@ def filled_up(recipe: Recipe, *, size: int, **given: Any) -> Setting:
     values |= {"rounds": rounds, "even": recipe.even}
     if recipe.rounds and recipe.late_rounds:
         values["late_rounds"] = -(-recipe.late_rounds * rounds // recipe.rounds)
-        values["head_rounds"] = -(-recipe.head_rounds * rounds // recipe.rounds)
+        if values["schedule"] == "steps":  # others have no rate for rounds after the last
+            values["head_rounds"] = -(-recipe.head_rounds * rounds // recipe.rounds)
     return Setting(**values)
 
 
