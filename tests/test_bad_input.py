@@ -1,9 +1,12 @@
 """What ``fit`` refuses at the door, and what it does when a training goes wrong."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD
+from torch.optim import LBFGS, SGD
+from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
 
 from deep_oversampling import (
     DOSError,
@@ -247,6 +250,33 @@ def test_an_optimiser_itself_is_refused() -> None:
     network = small()
     with pytest.raises(InputError, match=r"optimizer must be a function .* found SGD"):
         train(network, blobs(), optimizer=SGD(network.parameters(), lr=0.1))
+
+
+STEPS = {
+    "no optimiser": ({"optimizer": list}, "gradients alone, such as SGD or Adam, found .* list$"),
+    "many looks": ({"optimizer": LBFGS}, "SGD or Adam, found that it makes LBFGS"),
+    "needs a loss": ({"schedule": ReduceLROnPlateau}, "after each of the 2 rounds, .* 'metrics'"),
+    "too short": (
+        {"schedule": partial(OneCycleLR, max_lr=0.1, total_steps=1)},
+        "a step after each of the 2 rounds, .* found: Tried to step 2 times",
+    ),
+    "no schedule": ({"schedule": lambda optimizer: 0.9}, "needs nothing else, found: 'float'"),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_cannot_be_stepped_is_told_before_the_first_round(name: str) -> None:
+    options, message = STEPS[name]
+    network = small()
+    with pytest.raises(InputError, match=message):
+        train(network, blobs(), **options)
+    assert torch.equal(weights(network), weights(small()))
+
+
+def test_a_schedule_may_take_as_many_steps_as_there_are_rounds() -> None:
+    one_cycle = partial(OneCycleLR, max_lr=0.1, total_steps=4)
+    history = train(small(), blobs(), rounds=2, schedule=one_cycle)
+    assert len(history.rounds) == 4
 
 
 def test_samples_that_the_network_cannot_take_are_told_before_training() -> None:

@@ -46,6 +46,11 @@ def test_lines_are_added_and_what_is_not_defined_is_null(tmp_path: Path) -> None
     assert (first["minority/f1"], first["minority/auprc"]) == (0.8, None)
 
 
+def test_lines_are_not_written_into_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="JSONLines must be given a file to write, found a folder"):
+        JSONLines(tmp_path)
+
+
 def test_several_are_called_in_order_with_what_there_is() -> None:
     seen: list[Any] = []
     both = several(lambda e, _: seen.append(("a", e)), lambda e, _: seen.append(("b", e)))

@@ -165,8 +165,17 @@ def test_a_folder_in_use_is_refused_unless_asked(pictures: Path) -> None:
     assert "(--overwrite)" in refused(pictures, "--out", "r")
     assert "(--overwrite)" in refused("nowhere", "--out", "r")  # before data is read
     assert Path("r/model.safetensors").read_bytes() == before
+    Path("r/exported.onnx").write_bytes(b"of the run before")
     run(pictures, "--out", "r", "--overwrite", "--no-baseline")
     assert not Path("r/baseline.safetensors").exists()
+    assert not Path("r/exported.onnx").exists()
+
+
+def test_a_file_is_no_folder_for_a_run(pictures: Path) -> None:
+    Path("r").write_text("precious")
+    for more in ([], ["--overwrite"]):
+        assert "r must be a folder that can be made" in refused(pictures, "--out", "r", *more)
+    assert Path("r").read_text() == "precious"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 
-from deep_oversampling import InputError, rivals
+from deep_oversampling import InputError, estimator, rivals
 from estimator_inputs import fast
 
 
@@ -18,6 +18,24 @@ def test_minority_must_name_some_of_the_labels(vectors, minority: Any) -> None:
     expected = r"some but not all of the labels \['cat', 'dog', 'eel'\], found \["
     with pytest.raises(InputError, match=expected):
         fast(minority=minority).fit(*vectors)
+
+
+def test_minority_may_be_one_label_of_any_type(vectors) -> None:
+    X, y = vectors
+    numbered = np.unique(y, return_inverse=True)[1]
+    one, several = (fast(minority=minority).fit(X, numbered) for minority in (2, [2]))
+    assert one.plan_.minority.tolist() == several.plan_.minority.tolist() == [False, False, True]
+
+
+def test_early_stopping_is_checked_before_candidates_are_trained(
+    vectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimator, "select", lambda *_, **__: pytest.fail("candidates"))
+    options = {"k": "auto", "early_stopping": True}
+    with pytest.raises(InputError, match="patience must be a whole number ≥ 1, found 0"):
+        fast(n_iter_no_change=0, **options).fit(*vectors)
+    with pytest.raises(InputError, match="share must lie between 0 and 1"):
+        fast(validation_fraction=1.0, **options).fit(*vectors)
 
 
 def test_one_class_is_not_enough(vectors) -> None:

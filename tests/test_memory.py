@@ -112,11 +112,12 @@ def test_samples_that_do_not_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Samples, "to", full)
     network = small()
     before = weights(network).clone()
+    samples = blobs()
+    monkeypatch.setattr(samples.x, "to", full)
     with pytest.raises(torch.OutOfMemoryError, match=r"room for the \d+ samples.* View"):
-        fit(network, blobs(), **OPTIONS)
+        fit(network, samples, **OPTIONS)
     assert torch.equal(weights(network), before)
 
 

@@ -9,7 +9,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD
-from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    LambdaLR,
+    LinearLR,
+    OneCycleLR,
+    SequentialLR,
+    StepLR,
+)
 
 from deep_oversampling import (
     Checkpoints,
@@ -171,6 +180,32 @@ def test_schedules_are_lowered_too() -> None:
         scheduler.step()
         assert optimizer.param_groups[0]["lr"] == pytest.approx(expected)
     assert slow_down(TrainingError("lost"), 0, history, optimizer, scheduler) is None
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        partial(OneCycleLR, max_lr=1.0, total_steps=9),
+        partial(CyclicLR, base_lr=0.1, max_lr=1.0, step_size_up=3),
+        partial(StepLR, step_size=2),
+        partial(LambdaLR, lr_lambda=lambda t: 1 / (t + 1)),
+        partial(CosineAnnealingWarmRestarts, T_0=3),
+    ],
+    ids=lambda one: one.func.__name__,
+)
+def test_every_schedule_goes_on_with_a_tenth(schedule: Any) -> None:
+    rates: list[list[float]] = []
+    for lowered in (False, True):
+        optimizer = SGD(small().parameters(), lr=1.0, momentum=0.9)
+        scheduler = schedule(optimizer)
+        if lowered:
+            assert slow_down(TrainingError("lost"), 0, History(), optimizer, scheduler)
+        rates.append([])
+        for _ in range(8):
+            rates[-1].append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            scheduler.step()
+    assert rates[1] == pytest.approx([rate / 10 for rate in rates[0]])
 
 
 def test_embeddings_that_are_about_to_collapse() -> None:

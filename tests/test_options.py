@@ -68,7 +68,7 @@ def steps_of(samples: Samples, **options) -> list[int]:
 
     n = samples.n
     train(small(n), samples, Plan.plain(n), rounds=2, optimizer=counting, **options)
-    return [each.steps for each in made]
+    return [each.steps for each in made if each.steps]  # one is only looked at before
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, M])
@@ -145,7 +145,7 @@ def test_schedule_is_stepped_after_every_round() -> None:
         made.append(optimizer)
         return StepLR(optimizer, 1, gamma=0.5)
 
-    run(rounds=2, schedule=halving, on_round=lambda _: rates.append(made[0].param_groups[0]["lr"]))
+    run(rounds=2, schedule=halving, on_round=lambda _: rates.append(made[-1].param_groups[0]["lr"]))
     assert rates == pytest.approx([0.005, 0.0025, 0.00125, 0.000625])
 
 

@@ -225,14 +225,15 @@ def test_initial_rounds_have_neither_pieces_nor_a_margin() -> None:
     close(second.objective(network, batch)[0], expected)
 
 
-def test_margins_do_not_add_up() -> None:
+@pytest.mark.parametrize("tau", [1.5, 0.0])
+def test_margins_do_not_add_up(tau: float) -> None:
     """Another loss trains the initial rounds; after them it would be adjusted twice."""
     counts = pictures((12, 8, 4)).class_counts
     loss = logit_adjusted(counts, 3.0)
-    images, network, (first, second, _) = stages_of(pieces=0.5, tau=1.5, loss=loss)
+    images, network, (first, second, _) = stages_of(pieces=0.5, tau=tau, loss=loss)
     close(first.objective(network, images)[0], loss(network(images.x), images.y))
     batch = everything(second.table)
-    expected = logit_adjusted(counts, 1.5)(network(batch.x), batch.y)
+    expected = logit_adjusted(counts, tau)(network(batch.x), batch.y)
     close(second.objective(network, batch)[0], expected)
 
 

@@ -19,7 +19,11 @@ from toy import blobs, generator
         ({"tau": -1.0}, "tau must be a finite number of 0 or more, found -1.0"),
         ({"tau": float("nan")}, "tau must be a finite number of 0 or more, found nan"),
         ({"tau": "1"}, "tau must be a finite number of 0 or more, found '1'"),
-        ({"tau": 1.0, "loss": focal(), "initial_rounds": 0}, "leave the loss or tau out"),
+        ({"tau": 1.0, "loss": focal(), "initial_rounds": 0}, "leave the loss out, or tau and"),
+        (
+            {"pieces": 0.5, "tau": 0.0, "loss": focal(), "initial_rounds": 0},
+            "found initial_rounds=0",
+        ),
         ({"pieces": 0.5, "weighted": False}, "weights of their areas"),
         ({"pieces": 0.5, "plan": Plan.plain(3)}, "k = 0 for all classes"),
     ],

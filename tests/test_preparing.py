@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deep_oversampling import InputError, cli
-from deep_oversampling.data import load
-from deep_oversampling.runs import Settings, prepare
+from deep_oversampling import InputError, Samples, cli
+from deep_oversampling.data import Splits, load
+from deep_oversampling.runs import Settings, prepare, preparing
 from picture_files import folder_of
+from toy import blobs
 
 
 @pytest.fixture(autouse=True)
@@ -122,14 +123,38 @@ def test_what_a_file_asks_for_can_be_left_out(tmp_path: Path) -> None:
     assert "no class is rare: nothing is over-sampled, and this is plain training" in shown
 
 
+def test_what_training_would_refuse_is_told_before_candidates_are_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(preparing, "select", lambda *_, **__: pytest.fail("candidates"))
+    samples = blobs((30, 30, 8))
+    common = Samples(samples.x[:9], [0, 1, 0] * 3, samples.classes)
+    other = Samples(samples.x[:9, :2], [0, 1, 2] * 3)
+    misfits = {
+        "early stopping must have validation samples of the minority": common,
+        "must take validation samples of shape": other,
+    }
+    for message, validation in misfits.items():
+        with pytest.raises(InputError, match=message):
+            prepare(Settings("x", k="auto", patience=1), Splits("x", samples, validation))
+
+
+def test_a_size_is_for_pictures() -> None:
+    for size in (8, None):
+        assert prepare(Settings("digits", size=size), load("digits")).train.x.shape[2:] == (8, 8)
+    with pytest.raises(InputError, match=r"size must be left out .* found 12"):
+        prepare(Settings("digits", size=12), load("digits"))
+
+
 def test_pieces_need_pictures_and_neighbours(tmp_path: Path) -> None:
     np.savez("vectors.npz", x=np.eye(20, 4, dtype=np.float32), y=np.arange(20) % 2)
     folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
-    for data, *more, message in (("vectors.npz", "pieces must be of pictures"),):
-        result = CliRunner().invoke(cli.app, ["train", data, "--pieces", *more, "--out", "run"])
+    for option in ("pieces", "augment"):
+        result = CliRunner().invoke(cli.app, ["train", "vectors.npz", f"--{option}", "--out", "r"])
         assert isinstance(result.exception, InputError)  # which `main` tells in a line
-        assert message in str(result.exception)
-        assert not Path("run").exists()
+        assert f"{option} must be of pictures" in str(result.exception)
+        assert f"leave --{option} out" in str(result.exception)
+        assert not Path("r").exists()
     wrong = CliRunner().invoke(cli.app, ["train", "photos", "--pieces", "--k", "0"])
     assert wrong.exit_code == 2
     assert "k must be 1 or more with pieces" in " ".join(wrong.output.replace("│", " ").split())

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deep_oversampling import cli
+from deep_oversampling.durable import read_checked, write_checked
 from deep_oversampling.runs import Run
 from trainings import NUMBERS, OPTIONS, After, call, finished, plant, refused, told
 
@@ -73,6 +74,21 @@ def test_what_cannot_go_on_is_refused_by_name(tmp_path: Path) -> None:
     assert sorted(path.name for path in Path("r/unfinished/dos").iterdir()) == kept
     finished("--overwrite")
     assert not Path("r/unfinished").exists()
+
+
+def test_what_an_earlier_release_began_goes_on() -> None:
+    """It had no word for what has come since, and did as is done by default."""
+    finished("--out", "whole")
+    patch = stop_at(12, signal.SIGTERM)
+    call()
+    patch.undo()
+    path = Path("r/unfinished/task")
+    begun = json.loads(read_checked(path) or "")
+    del begun["schedule"], begun["weight_decay"]
+    write_checked(path, json.dumps(begun).encode())
+    assert "schedule 'constant' instead of 'cosine'" in refused("--schedule", "cosine")
+    finished()
+    assert told("r") == told("whole")
 
 
 def test_k_is_not_chosen_again() -> None:

@@ -34,7 +34,7 @@ def deep_over_sampling(
     weighted: bool = True,
     loss: Loss = entropy,  # in place of ℋ
     tau: float = 0.0,  # multi-task rounds have ℋ of logits plus τ log π, whatever ``loss`` is
-    pieces: float = 0.0,  # the share of pictures with a piece of a neighbour
+    pieces: float = 0.0,  # the share of pictures with a piece of a neighbour; ℋ as with τ
     approximate_above: int | None = None,
     augment: Augmentation | None = None,  # what training sees; so v is that of such copies
     done: int = 0,  # rounds of both kinds that the network has been trained for
@@ -43,7 +43,7 @@ def deep_over_sampling(
     """Algorithm 1, a stage for every pass; the network is trained between them."""
     for _ in range(done, initial_rounds):  # line 5: STL(𝒳)
         yield Stage("single", samples, partial(single_task, loss=loss))
-    margined = adjusted(entropy, samples.class_counts, tau) if tau else loss
+    margined = adjusted(entropy, samples.class_counts, tau) if tau or pieces else loss
     total = peers.total if peers else None
     for t in range(max(done - initial_rounds, 0), rounds):  # line 6
         v = embed_classes(  # lines 7–9: v_i = f(x_i)

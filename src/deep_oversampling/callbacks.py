@@ -38,6 +38,8 @@ class JSONLines:
 
     def __init__(self, path: str | Path) -> None:
         self.path, self._t = Path(path), 0
+        if self.path.is_dir():
+            raise InputError(f"JSONLines must be given a file to write, found a folder, {path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, one: Round) -> None:

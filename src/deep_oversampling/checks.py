@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import LBFGS, Optimizer
 
 from .augmentation import Augmentation
 from .engine import Engine
@@ -21,6 +22,7 @@ from .pieces import check_share
 from .plan import Plan
 from .resuming import Checkpoints
 from .samples import Samples
+from .stages import Schedule, turn
 from .stopping import EarlyStopping
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "check_outputs",
     "check_pieces",
     "check_shared",
+    "check_steps",
     "made_loss",
 ]
 
@@ -152,6 +155,26 @@ def check_numbers(
         )
 
 
+def check_steps(optimizer: object, schedule: Schedule | None, rounds: int) -> None:
+    """One that trains nothing: its schedule is taken through all rounds."""
+    if not isinstance(optimizer, Optimizer) or isinstance(optimizer, LBFGS):
+        raise InputError(
+            "optimizer must make one that steps by gradients alone, such as SGD or Adam, found "
+            f"that it makes {type(optimizer).__name__}"
+        )
+    if schedule is None:
+        return
+    try:
+        made = schedule(optimizer)
+        for _ in range(rounds):
+            turn(made)
+    except _MISFITS as error:
+        raise InputError(
+            f"schedule must make one that takes a step after each of the {rounds} rounds, initial "
+            f"ones included, and needs nothing else, found: {error}"
+        ) from error
+
+
 def check_outputs(network: Network, samples: Samples, validation: Samples | None = None) -> None:
     """One sample of each through the network, so that misfits are told before the first round."""
     outputs = _outputs(network, samples, "samples")
@@ -254,10 +277,10 @@ def check_pieces(
         raise InputError(
             f"tau must be a finite number of 0 or more, found {tau!r}; 1 adds log π to the logits"
         )
-    if tau and not used:
+    if (tau or pieces) and not used:
         raise InputError(
-            "a loss trains the rounds before those with a margin τ, so there must be some, found "
-            "initial_rounds=0; leave the loss or tau out"
+            "a loss trains the rounds before those with a margin τ or pieces, so there must be "
+            "some, found initial_rounds=0; leave the loss out, or tau and pieces"
         )
     if pieces and samples.x.ndim != 4:
         raise InputError(

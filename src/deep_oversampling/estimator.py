@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal
@@ -197,6 +198,10 @@ class DOSClassifier(
             device=self.device,
             engine=self.engine,
         )
+        kept, held_out, stop = samples, None, None
+        if self.early_stopping:  # what is refused is so before candidates are trained
+            stop = EarlyStopping(self.n_iter_no_change)
+            kept, held_out = hold_out(samples, self.validation_fraction, seed=seeds[0])
         plan_of, k, r_times = partial(self._plan, classes.tolist()), self.k, self.r_times
         k = default_k(augmented=self.augment is not None and not self.pieces) if k is None else k
         if k == "auto":
@@ -205,15 +210,9 @@ class DOSClassifier(
                 first, samples, plan_of, train, seed=seeds[0], batch_size=self.batch_size
             )
             k, r_times = self.candidates_[0].k, self.candidates_[0].r_times
-        held_out, stop = None, None
-        if self.early_stopping:
-            samples, held_out = hold_out(samples, self.validation_fraction, seed=seeds[0])
-            counts = samples.class_counts
-        plan = plan_of(counts, k, r_times).fitted_to(counts, samples.classes)
-        if self.early_stopping:
-            group = "minority" if bool(plan.minority.any()) else "majority"
-            stop = EarlyStopping(self.n_iter_no_change, group=group)
-        self._train(partial(train, validation=held_out, stop=stop), samples, plan, seeds)
+        plan = plan_of(kept.class_counts, k, r_times).fitted_to(kept.class_counts, kept.classes)
+        stop = replace(stop, group="majority") if stop and not plan.minority.any() else stop
+        self._train(partial(train, validation=held_out, stop=stop), kept, plan, seeds)
         self.history_, self.network_ = self.histories_[0], self.networks_[0]
         _warn_of_mishaps(self.histories_, stop)
         self.classes_, self.plan_ = classes, plan
@@ -295,7 +294,8 @@ class DOSClassifier(
                     )
                 return Plan.in_part(counts, k)
             return Plan.automatic(counts, k, r_times=r_times)
-        chosen = [self.minority] if isinstance(self.minority, str) else list(self.minority)
+        several = isinstance(self.minority, Iterable) and not isinstance(self.minority, str)
+        chosen = list(self.minority) if several else [self.minority]
         if not set(chosen) < set(labels) or not chosen:
             raise InputError(
                 f"minority must name some but not all of the labels {labels}, found {chosen}; "

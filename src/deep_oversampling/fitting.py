@@ -26,6 +26,7 @@ from .checks import (
     check_outputs,
     check_pieces,
     check_shared,
+    check_steps,
 )
 from .embeddings import embed_classes
 from .engine import Engine
@@ -61,7 +62,7 @@ def fit(
     pull: float = 10.0,  # λ (R5)
     pull_limit: float | None = 0.3,  # ‖pull‖ ≤ limit · ‖∇ℓ_g‖ at the embedding; None: no limit
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
-    loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …; with tau in initial rounds alone
+    loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …; with pieces or tau in initial rounds
     pieces: float = 0.0,  # the share of pictures that show a piece of an in-class neighbour
     tau: float | None = None,  # multi-task rounds: ℋ of logits plus τ log π; 1 with pieces
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
@@ -176,18 +177,20 @@ def fit_many(
     many = len(networks)
     all_samples = [samples] * many if isinstance(samples, Samples) else list(samples)
     all_plans = [None] * many if plans is None else list(plans)
-    pulls = list(pull) if isinstance(pull, Iterable) else [pull] * many
+    given = pull.tolist() if isinstance(pull, Tensor) else pull
+    pulls = list(given) if isinstance(given, Iterable) else [given] * many
     seeds = range(many) if seeds is None else seeds
     check_each(networks, all_samples, all_plans, pulls, seeds)
     check_asked(many, rounds, optimizer, recover=recover, kept=checkpoint is not None)
     check_given(initial_rounds=initial_rounds, batch_size=batch_size, pull_limit=pull_limit)
     if isinstance(checkpoint, str | Path):
         checkpoint = Checkpoints(checkpoint)
-    if schedule == "cosine":
-        schedule = cosine(rounds + (rounds if initial_rounds is None else initial_rounds))
+    total = rounds + (rounds if initial_rounds is None else initial_rounds)
+    schedule = cosine(total) if schedule == "cosine" else schedule
     check_given(validation=validation, stop=stop, engine=engine, checkpoint=checkpoint)
     check_given(schedule=schedule, on_round=on_round, approximate_above=approximate_above)
     check_apart(networks)
+    check_steps(optimizer(networks[0].parameters()), schedule, total)
     sizes = {batch_size or min(60, len(own)) for own in all_samples}
     if len(sizes) > 1:
         raise InputError(

@@ -22,6 +22,8 @@ _RATE = 0.1  # of the learning rate, the second time
 _ROWS, _FEWEST = 256, 16  # samples that are looked at, and where they are very large
 _VALUES = 2**22  # of such samples, and of those that are embedded at once
 _NAMED = 5  # classes
+_RATES = {"lr", "initial_lr", "max_lr", "min_lr"}  # of a group: some schedules keep theirs there
+_BASES = {"base_lrs", "max_lrs"}  # of a schedule
 _ALIKE = 1e-10  # variance per squared length: below, only rounding tells embeddings apart
 _COLLAPSING = 0.01  # of what it was before the round; healthy training hardly lowers it at all
 _EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
@@ -148,14 +150,16 @@ def slowed_before(
 
 def _lower(rate: float, optimizer: Optimizer, scheduler: LRScheduler | None) -> None:
     for group in optimizer.param_groups:
-        group["lr"] *= rate
+        for name in _RATES & group.keys():
+            group[name] *= rate
     todo = [scheduler] if scheduler else []
     while todo:
         one = todo.pop()
         if parts := getattr(one, "_schedulers", None):  # of one that is made of several
             todo += parts
         else:
-            one.base_lrs = [base * rate for base in one.base_lrs]
+            for name in _BASES & vars(one).keys():
+                setattr(one, name, [base * rate for base in getattr(one, name)])
 
 
 def never_predicted(

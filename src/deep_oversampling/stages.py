@@ -172,7 +172,7 @@ def in_parts(
         for done in range(t + 1):  # as in the process that went so far
             slowed_before(done, first.history, trainer.optimizer, scheduler)
             if scheduler and done < t:
-                _turn(scheduler)
+                turn(scheduler)
         while stages := _next_stages(members, good, t):
             some = next(stage for stage in stages if stage)
             growing.enter(t)
@@ -192,7 +192,7 @@ def in_parts(
             while _can_be_made_again(first, good[0], outcomes, t, trainer, scheduler):
                 outcomes = yield from present(since=None, between=keeping.within(t))
             if scheduler and some.ends_round:
-                _turn(scheduler)
+                turn(scheduler)
             seconds = (time.perf_counter() - start) / len(members) / sharing
             for member, last, stage, outcome in zip(members, good, stages, outcomes, strict=True):
                 if stage:
@@ -275,7 +275,7 @@ def _can_be_made_again(
     return True
 
 
-def _turn(scheduler: LRScheduler) -> None:
+def turn(scheduler: LRScheduler) -> None:
     """A round further."""
     with warnings.catch_warnings():  # that the optimiser must step first: it has, perhaps in a
         warnings.simplefilter("ignore", UserWarning)  # process before this one

@@ -61,8 +61,8 @@ class EarlyStopping:
         if not bool(counts[group].any()):
             raise InputError(
                 f"early stopping must have validation samples of the {self.group}, found none of "
-                f"the {int(group.sum())} class(es) that the plan counts to it; add some or pass "
-                "EarlyStopping(group=…)"
+                f"the {int(group.sum())} class(es) that the plan counts to it; add some, "
+                "pass EarlyStopping(group=…), or do without"
             )
 
 

@@ -64,7 +64,8 @@ def check_empty(folder: Path) -> None:
 def clear(folder: Path) -> None:
     """Half of an old run beside half of a new one would be neither."""
     try:
-        for old in (*_FILES, *(one.name for one in folder.glob("story.*"))):
+        made = (one.name for name in ("story.*", "exported.*") for one in folder.glob(name))
+        for old in (*_FILES, *made):
             (folder / old).unlink(missing_ok=True)
     except OSError as error:
         raise _not_writable(folder, error) from None

@@ -15,7 +15,9 @@ from torch.optim import SGD
 
 from ..augmentation import Augmentation, CropAndFlip
 from ..checkpoint import start_from
+from ..checks import check_augment, check_outputs
 from ..data import Splits
+from ..data.load import check_size
 from ..duration import choose_rounds
 from ..errors import InputError
 from ..fitting import fit_many
@@ -65,10 +67,7 @@ class Task:
     @property
     def stop(self) -> EarlyStopping | None:
         """Of both trainings, each by itself."""
-        if self.settings.patience is None:
-            return None
-        group = "minority" if bool(self.plan.minority.any()) else "majority"
-        return EarlyStopping(self.settings.patience, group=group)
+        return _stop(self.settings, self.plan)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -90,6 +89,7 @@ def prepare(
     x = splits.train.x
     if not x.is_floating_point() and x.dtype != torch.uint8:
         raise InputError(f"samples must be floats or uint8, found {x.dtype}; store them as float32")
+    check_size(splits, settings.size)
     device, held = pick_device(settings.device), splits.validation is None
     splits = splits.with_validation(settings.validation, seed=settings.seed)
     train, validation = splits.train, splits.validation
@@ -109,10 +109,12 @@ def prepare(
         if augment:
             notes.append("pictures are shifted and mirrored at random (not with --no-augment)")
     pieces = bool(settings.pieces)
-    if pieces and len(shape) != 3:
-        raise InputError(
-            f"pieces must be of pictures, found samples of shape {shape}; leave --pieces out"
-        )
+    for option in ("augment", "pieces"):
+        if getattr(settings, option) and len(shape) != 3:
+            raise InputError(
+                f"{option} must be of pictures, found samples of shape {shape}; leave --{option} "
+                "out"
+            )
     k = default_k(augmented=augment and not pieces) if settings.k is None else settings.k
     batch_size = min(settings.batch_size or 60, len(train))
     rounds = settings.rounds or choose_rounds(len(train), batch_size)
@@ -145,6 +147,12 @@ def prepare(
         left = start_from(network, settings.weights)
         rest = f"; new: {', '.join(left)}" if left else ""
         notes.append(f"weights from {Path(settings.weights).name}{rest}")
+    # what a training would refuse is told before candidates are trained, and a folder is cleared
+    check_outputs(network, train, validation)
+    check_augment(changed, train)
+    rare = _plan(train.class_counts, 1, 1.0, pieces=pieces, names=train.classes)  # whatever k is
+    if stop := _stop(settings, rare):
+        stop.check(rare, validation)
     r_times, candidates = 1.0, list(chosen)
     if isinstance(k, str) and not chosen:
         options = _options(settings, changed, device) | _form(settings)
@@ -200,6 +208,13 @@ def _plan(
     if pieces:  # r follows from the counts alone
         return Plan.in_part(counts, k, names=names)
     return Plan.automatic(counts, k, r_times=r_times, names=names)
+
+
+def _stop(settings: Settings, plan: Plan) -> EarlyStopping | None:
+    if settings.patience is None:
+        return None
+    group = "minority" if bool(plan.minority.any()) else "majority"
+    return EarlyStopping(settings.patience, group=group)
 
 
 def _some(names: list[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..selection import Candidate
 from ..writing import refuse_links
 from .places import UNFINISHED, check_empty, clear, make_folder, write_config
 from .preparing import Task
+from .settings import Settings
 
 __all__ = ["Unfinished", "begin", "candidates_in", "check_free", "task_in_words"]
 
@@ -127,7 +128,9 @@ class Unfinished:
 
     def check(self, task: Task) -> None:
         """Only what was begun can go on."""
-        theirs = _read_task(self._folder / _TASK)
+        # what an earlier release had no option for was as it is by default
+        defaults = {one.name: one.default for one in fields(Settings) if one.default is not MISSING}
+        theirs = defaults | _read_task(self._folder / _TASK)
         ours = task_in_words(task) | {"initial weights": digest_of(task.network)}
         other = [name for name in ours if theirs.get(name) != ours[name]]
         if other:
@@ -158,7 +161,7 @@ class Unfinished:
 
 def check_free(out: Path | None) -> None:
     """Refuse a folder that `begin` would refuse for what it holds, before data is read for it."""
-    if out is not None and out.is_dir() and not Unfinished(out).begun:
+    if out is not None and out.exists() and not Unfinished(out).begun:
         check_empty(out)
 
 
