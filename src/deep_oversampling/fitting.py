@@ -92,8 +92,9 @@ def fit(
     written into ``history.mishaps`` and tried once more; lost again, or without, it is a
     `TrainingError`, and the network has the weights from before that round.
 
-    ``pieces=0.5`` is the form for pictures and modern networks, judged evenly: targets and pictures
-    are made of the same parts, classes levelled in part, with a margin (docs/modern.md).
+    ``pieces=0.5`` is the form for pictures and modern networks, trained for long and judged evenly:
+    targets and pictures are made of the same parts, classes levelled in part, with a margin
+    (docs/modern.md).
 
     With ``peers``, every process makes the same call and ends with the same weights as one process
     would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first
