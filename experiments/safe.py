@@ -66,6 +66,7 @@ class Kind:
     k: int = 5
     adjusted: bool = False  # logits
     pieces: float = 0.0
+    tau: float | None = None  # with pieces 1, where nobody says
     schedule: Literal["cosine"] | None = None
 
 
@@ -76,6 +77,7 @@ KINDS = {
     "plain, adjusted": Kind(levelled=False, adjusted=True),
     "DOS, adjusted": Kind(adjusted=True),
     "DOS with pieces": Kind(pieces=0.5),
+    "DOS with pieces, τ = 0.5": Kind(pieces=0.5, tau=0.5),
     "plain, cosine": Kind(levelled=False, schedule="cosine"),
     "DOS, cosine": Kind(schedule="cosine"),
     "over-sampled, cosine": Kind(k=0, schedule="cosine"),
@@ -182,9 +184,9 @@ def trial(job: tuple[str, int, list[str]], *, cifar10: Path | None = None) -> di
             plan = None if asked.pieces else Plan.automatic(train.class_counts, asked.k)
         loss = logit_adjusted(train.class_counts) if asked.adjusted else entropy
         options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
-        options |= {"schedule": asked.schedule}
+        options |= {"schedule": asked.schedule, "pieces": asked.pieces, "tau": asked.tau}
         try:
-            fit(network, train, plan, loss=loss, pieces=asked.pieces, seed=seed, **options)
+            fit(network, train, plan, loss=loss, seed=seed, **options)
         except DOSError as error:
             line[f"{kind} lost"] = str(error)
         found = predict(network, judged.x).argmax(1).cpu()
@@ -216,9 +218,9 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
     for case, columns in _by_case(lines, how).items():
         plain, default = columns["plain"], columns["default"]
         p = _p(default, plain)
-        told = f"{_short(plain.mean())} → {_short(default.mean())}"
+        told = f"{short(plain.mean())} → {short(default.mean())}"
         told = f"**{told}**" if default.mean() < plain.mean() and p < 0.05 else told
-        told += " (p < .001)" if p < 0.001 else f" (p = {_short(p)})"
+        told += " (p < .001)" if p < 0.001 else f" (p = {short(p)})"
         data, network, imbalance, *how_trained = case.split(", ")
         cells[", ".join([f"{data}: {network}", *how_trained])][imbalance] = told
     heads = f"| {how} | {' | '.join(REDUCED)} |\n" + "|---" * (len(REDUCED) + 1) + "|"
@@ -240,7 +242,7 @@ def means(lines: Sequence[dict[str, Any]]) -> str:
         cells = []
         for imbalance, how in columns:
             own = [case[kind].mean() for name, case in found[how].items() if imbalance in name]
-            cells.append(_short(np.mean(own)) if own else "–")
+            cells.append(short(np.mean(own)) if own else "–")
         rows.append(f"| {kind} | {' | '.join(cells)} |")
     return "\n".join([f"{heads}|", *rows])
 
@@ -273,17 +275,17 @@ def differences(lines: Sequence[dict[str, Any]]) -> str:
             told, both = [], [line for line in own if one in line and other in line]
             for how in ("even", "as trained"):
                 x, y = ([line[kind][how] for line in both] for kind in (one, other))
-                told.append(_difference(np.array(x), np.array(y)) if len(both) > 1 else "–")
+                told.append(difference(np.array(x), np.array(y)) if len(both) > 1 else "–")
             cells.append(" / ".join(told))
         name = f"{imbalance}, augmented" if augmented else imbalance
         rows.append(f"| {name} | {len(own)} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def _difference(x: Any, y: Any) -> str:
+def difference(x: Any, y: Any) -> str:
     mean, p = (x - y).mean(), _p(x, y)
-    told = f"{'−' if mean < 0 else '+'}{_short(abs(mean))} "
-    told += "(p < .001)" if p < 0.001 else f"({_short(p)})"
+    told = f"{'−' if mean < 0 else '+'}{short(abs(mean))} "
+    told += "(p < .001)" if p < 0.001 else f"({short(p)})"
     return f"**{told}**" if mean < 0 and p < 0.05 else told
 
 
@@ -313,7 +315,7 @@ def joined(lines: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, A
     return found
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
 
 
@@ -352,11 +354,12 @@ def main() -> None:
     print(beyond_noise(judged, "default, cosine", "default"))
     plainly = [line for line in judged if "augmented" not in line["case"]]
     print("Not augmented:", beyond_noise(plainly, "DOS", "over-sampled"))
-    pieced = [line for line in judged if "DOS with pieces" in line]
+    forms = [kind for kind, asked in KINDS.items() if asked.pieces]
+    pieced = [line for line in judged if any(form in line for form in forms)]
     if pieced:
         print(f"\nWhere samples are pictures:\n\n{means(pieced)}\n")
-        print(beyond_noise(pieced, "DOS with pieces", "plain"))
-        print(beyond_noise(pieced, "DOS with pieces", "default"))
+    for form, other in product(forms, ("plain", "default")):
+        print(beyond_noise(pieced, form, other))
 
 
 if __name__ == "__main__":

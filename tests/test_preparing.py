@@ -63,7 +63,7 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     shown = " ".join(result.output.split())
     assert "every other time with a piece of one of its k neighbours" in shown
     assert "lenet is mostly better without" in shown
-    assert "in short ones they do harm: T = 2 is little" in shown
+    assert "such a margin do harm in short trainings: T = 2 is little" in shown
     assert "b 6 1 5 1.63 10" in shown  # to train, to validate, k, r, rows
     record = json.loads(Path("run/run.json").read_text())
     assert record["r"] == [1.0, pytest.approx((16 / 6) ** 0.5)]
@@ -81,9 +81,15 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
 
 def test_pieces_are_warned_of_where_training_is_short(tmp_path: Path) -> None:
     folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
-    for rounds, pieces, warned in ((31, True, True), (32, True, False), (31, False, False)):
-        task = prepare(Settings("photos", rounds=rounds, pieces=pieces), load("photos"))
-        assert any("in short ones they do harm" in note for note in task.notes) is warned
+    few = {"rounds": 31, "pieces": True}
+    for change, warned in (
+        ({}, True),
+        ({"rounds": 32}, False),
+        ({"pieces": False}, False),
+        ({"tau": 0.5}, False),
+    ):
+        task = prepare(Settings("photos", **few | change), load("photos"))
+        assert any("do harm in short trainings" in note for note in task.notes) is warned
 
 
 def test_a_falling_rate_and_weight_decay_from_the_command_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+import how_long
 from contests import pictures
 from safe import beyond_noise, differences, joined, mean_f1, means, table
 from targets import table as table_of_targets
@@ -81,3 +82,24 @@ def test_targets_are_told_beside_plain_training() -> None:
     assert rows[0] == "| plain | .510 / .490 |"
     assert rows[1] == "| over-sampled | – |"
     assert rows[3] == "| v of copies | .610 (.000) / .590 (.000) |"
+
+
+def test_pieces_stand_beside_the_others_where_all_were_run() -> None:
+    def trials(rounds: int, seeds: int) -> list[dict[str, Any]]:
+        kinds = {kind: 0.5 + place / 10 for place, kind in enumerate(how_long.KINDS)}
+        return [
+            {"T": rounds, "imbalance": "mild", "kind": kind, "seed": s}
+            | {"even": value + (s * value) ** 2 / 100, "as trained": 0.9 - value - s * value**2}
+            for kind, value in kinds.items()
+            for s in range(seeds)
+        ]
+
+    plain, *kinds = how_long.table(trials(8, 3) + trials(32, 1)[:-1]).splitlines()[2:]
+    assert plain.startswith("| plain | .504 / .150 | .500 / .400 |")
+    *_, form = kinds[: len(how_long.KINDS) - 1]
+    assert form.endswith(" | – |")
+    first, *_, of_form = kinds[len(how_long.KINDS) - 1 :]
+    assert first.startswith("| pieces − plain | +.3")
+    assert first.count(" (") == 2
+    assert first.endswith("| – / – |")
+    assert of_form.endswith("| – |")
