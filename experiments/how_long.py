@@ -44,7 +44,7 @@ def options_of(kind: str, counts: torch.Tensor) -> dict[str, Any]:
         "plain": plain,
         "default": {},
         "logit adjustment": plain | {"loss": logit_adjusted(counts)},
-        "pieces": {"pieces": 0.5},
+        "pieces": {"pieces": 0.5, "tau": 1.0},
         "pieces, τ = 0.5": {"pieces": 0.5, "tau": 0.5},  # q of it: no margin beyond the shares
     }[kind]
 

@@ -66,7 +66,7 @@ class Kind:
     k: int = 5
     adjusted: bool = False  # logits
     pieces: float = 0.0
-    tau: float | None = None  # with pieces 1, where nobody says
+    tau: float | None = None
     schedule: Literal["cosine"] | None = None
 
 
@@ -76,7 +76,7 @@ KINDS = {
     "over-sampled": Kind(k=0),
     "plain, adjusted": Kind(levelled=False, adjusted=True),
     "DOS, adjusted": Kind(adjusted=True),
-    "DOS with pieces": Kind(pieces=0.5),
+    "DOS with pieces": Kind(pieces=0.5, tau=1.0),
     "DOS with pieces, τ = 0.5": Kind(pieces=0.5, tau=0.5),
     "plain, cosine": Kind(levelled=False, schedule="cosine"),
     "DOS, cosine": Kind(schedule="cosine"),

@@ -31,7 +31,7 @@ def test_dos_with_pieces_is_fit() -> None:
     given, network = replace(contest(IMAGES), k=6), small_lenet()
     plan = Plan([6, 6, 3], Plan.in_part(IMAGES.class_counts).r)
     options = {"rounds": ROUNDS, "batch_size": BATCH, "device": "cpu", "seed": 0}
-    history = fit(network, IMAGES, plan, pieces=0.5, **options)
+    history = fit(network, IMAGES, plan, pieces=0.5, tau=1.0, **options)
     found = trained(METHODS["dos-pieces"], given, small_lenet())
     assert torch.equal(weights(network), found.weights)
     assert [r.presented for r in history.rounds] == [r.presented for r in found.history.rounds]

@@ -63,13 +63,12 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     shown = " ".join(result.output.split())
     assert "every other time with a piece of one of its k neighbours" in shown
     assert "lenet is mostly better without" in shown
-    assert "such a margin do harm in short trainings: T = 2 is little" in shown
     assert "b 6 1 5 1.63 10" in shown  # to train, to validate, k, r, rows
     record = json.loads(Path("run/run.json").read_text())
     assert record["r"] == [1.0, pytest.approx((16 / 6) ** 0.5)]
-    assert "a margin, τ = 1" in shown
+    assert "a margin, τ = 0.5" in shown
     assert "pieces = true" in Path("run/config.toml").read_text()
-    planned = "k = 5, r = 1 to 1.63, pieces of neighbours, a margin of τ = 1"
+    planned = "k = 5, r = 1 to 1.63, pieces of neighbours, a margin of τ = 0.5"
     assert planned in " ".join(call(cli.app, ["info", "run"]).output.split())
     assert call(cli.app, ["evaluate", "run", "photos"]).exit_code == 0
     again = call(cli.app, ["train", "--config", "run/config.toml", "--out", "again"])
@@ -79,14 +78,14 @@ def test_pieces_from_the_command_line(tmp_path: Path) -> None:
     )
 
 
-def test_pieces_are_warned_of_where_training_is_short(tmp_path: Path) -> None:
+def test_a_large_margin_is_warned_of_where_training_is_short(tmp_path: Path) -> None:
     folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
     few = {"rounds": 31, "pieces": True}
     for change, warned in (
-        ({}, True),
-        ({"rounds": 32}, False),
-        ({"pieces": False}, False),
-        ({"tau": 0.5}, False),
+        ({"tau": 1.0}, True),
+        ({"tau": 1.0, "rounds": 32}, False),
+        ({"tau": 1.0, "pieces": False}, False),
+        ({}, False),
     ):
         task = prepare(Settings("photos", **few | change), load("photos"))
         assert any("do harm in short trainings" in note for note in task.notes) is warned

@@ -132,7 +132,7 @@ def test_pieces_are_for_dos_and_not_for_the_baseline() -> None:
     given, without = task(pieces=True), task(pieces=True)
     assert given.plan.k.tolist() == [5, 5, 5]
     assert given.plan.rows(given.train.class_counts).tolist() == [32, 28, 15]
-    assert "pieces = true\ntau = 1.0\n" in as_toml(given.settings)
+    assert "pieces = true\ntau = 0.5\n" in as_toml(given.settings)
     outcome = train(given)
     plain = replace(without, settings=replace(without.settings, pieces=False, tau=None))
     other = train(plain)
@@ -146,7 +146,7 @@ def test_pieces_are_for_dos_and_not_for_the_baseline() -> None:
     assert weights == {"dos": False, "plain": True}
 
 
-@pytest.mark.parametrize(("asked", "margin"), [({"tau": 1.5}, 1.5), ({"tau": 0}, 0), ({}, 1)])
+@pytest.mark.parametrize(("asked", "margin"), [({"tau": 1.5}, 1.5), ({"tau": 0}, 0), ({}, 0.5)])
 def test_a_margin_is_asked_for_or_comes_with_pieces(
     asked: dict[str, float], margin: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,7 @@ class DOSClassifier(
         weighted: bool = True,
         loss: Callable[[Tensor], Loss] | None = None,  # of the class counts, instead of ℋ
         pieces: float = 0.0,  # the share of pictures that show a piece of a neighbour
-        tau: float | None = None,  # of a margin for rare classes; default: 1 with pieces
+        tau: float | None = None,  # of a margin for rare classes; default: 0.5 with pieces
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,  # instead of SGD
         schedule: Schedule | Literal["cosine"] | None = None,  # stepped after every round
         augment: Augmentation | None = None,  # CropAndFlip(), Turn(10), …: of what training sees

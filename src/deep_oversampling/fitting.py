@@ -64,7 +64,7 @@ def fit(
     weighted: bool = True,  # ℓ′_f, ℓ′_g, ρ′ with drawn weights; False: ℓ_f, ℓ_g, ρ
     loss: Loss = entropy,  # in place of ℋ: rivals.focal(), …; with pieces or tau in initial rounds
     pieces: float = 0.0,  # the share of pictures that show a piece of an in-class neighbour
-    tau: float | None = None,  # multi-task rounds: ℋ of logits plus τ log π; 1 with pieces
+    tau: float | None = None,  # multi-task rounds: ℋ of logits plus τ log π; 0.5 with pieces
     approximate_above: int | None = None,  # classes with more samples are searched by FAISS
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = sgd,
     schedule: Schedule | Literal["cosine"] | None = None,  # stepped after every round
@@ -92,9 +92,9 @@ def fit(
     written into ``history.mishaps`` and tried once more; lost again, or without, it is a
     `TrainingError`, and the network has the weights from before that round.
 
-    ``pieces=0.5`` is the form for pictures and modern networks, trained for long and judged evenly:
-    targets and pictures are made of the same parts, classes levelled in part, with a margin
-    (docs/modern.md).
+    ``pieces=0.5`` is the form for pictures and modern networks: targets and pictures are made of
+    the same parts, and classes are levelled in part. What is trained for long and judged evenly
+    gains by a margin for rare ones as well, ``tau=1.0`` or more (docs/modern.md).
 
     With ``peers``, every process makes the same call and ends with the same weights as one process
     would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first

@@ -19,6 +19,7 @@ from .errors import InputError
 __all__ = ["Plan", "default_k", "default_plan", "default_tau"]
 
 _NAMED = 5  # classes in warnings, one each
+_PART = 0.5  # q: half way between classes as they are and levelled ones, on a logarithmic scale
 
 
 def default_k(augmented: bool) -> int:
@@ -31,8 +32,12 @@ def default_k(augmented: bool) -> int:
 
 
 def default_tau(pieces: float) -> float:
-    """τ of the margin where nobody says how much: none, or 1 with pieces (docs/modern.md)."""
-    return float(bool(pieces))
+    """τ of the margin where nobody says how much: none, or with pieces the q of `Plan.in_part`.
+
+    That makes up for how classes are presented, and for no more. Long trainings that are judged
+    evenly gain by a larger one, which does harm in short ones (docs/modern.md).
+    """
+    return _PART if pieces else 0.0
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -156,7 +161,7 @@ class Plan:
         counts: Tensor,  # (n,)
         k: int = 5,
         *,
-        q: float = 0.5,
+        q: float = _PART,
         names: Sequence[str] | None = None,
     ) -> Plan:
         """Classes levelled in part: one with a share π_j of the samples is presented ∝ π_j^q.

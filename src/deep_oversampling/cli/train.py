@@ -97,7 +97,7 @@ def train(
         bool | None,
         typer.Option(
             "--pieces/--no-pieces",
-            help="Pictures show pieces of neighbours: for deep networks, judged evenly.",
+            help="Pictures show pieces of neighbours: for deep networks.",
             show_default="no-pieces",
         ),
     ] = None,
@@ -105,7 +105,7 @@ def train(
         float | None,
         typer.Option(
             help="Margin of rare classes: the larger, the more is taken for them.",
-            show_default="0; 1 with --pieces",
+            show_default="0; 0.5 with --pieces",
         ),
     ] = None,
     no_baseline: Annotated[

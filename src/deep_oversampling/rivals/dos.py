@@ -58,7 +58,7 @@ def stages(
 
 
 def pieced_stages(network: Network, contest: Contest) -> Iterator[Stage]:
-    """What ``fit(pieces=0.5)`` does."""
+    """What ``fit(pieces=0.5, tau=…)`` does."""
     samples, counts = contest.samples, contest.samples.class_counts.cpu()
     with warnings.catch_warnings():  # of small classes: the plan of DOS has named them
         warnings.simplefilter("ignore", UserWarning)

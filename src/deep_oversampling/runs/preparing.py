@@ -22,7 +22,7 @@ from ..duration import choose_rounds
 from ..errors import InputError
 from ..fitting import fit_many
 from ..network import Network, Normalize, pick_device
-from ..plan import Plan, default_k
+from ..plan import Plan, default_k, default_tau
 from ..samples import Samples
 from ..selection import Candidate, select
 from ..stopping import EarlyStopping
@@ -37,7 +37,7 @@ PIECES = 0.5  # of pictures, where they are asked for
 _COLOURED, _CROPPED = 3, 32  # channels and pixels from which on pictures count as photographs
 _FEW = 10  # samples of a class that tell little
 _SMALL = ("lenet", "mlp")  # networks that pieces do no good to (docs/safe.md)
-_LONG, _CAREFUL = 32, 0.5  # rounds of DOS in which τ = 1 gained; 8 it harmed (docs/modern.md)
+_LONG = 32  # rounds of DOS in which τ = 1 gained; 8 it harmed (docs/modern.md)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +125,10 @@ def prepare(
             f"pieces are for residual networks: {model} is mostly better without (or say --model "
             "resnet32)"
         )
-    if pieces and rounds < _LONG and settings.margin > _CAREFUL:
+    if pieces and rounds < _LONG and settings.margin > default_tau(pieces):
         notes.append(
             f"pieces with such a margin do harm in short trainings: T = {rounds} is little (say "
-            f"--rounds {_LONG} or more, or --tau {_CAREFUL})"
+            f"--rounds {_LONG} or more, or leave --tau out)"
         )
     by_default = settings.k is None and not k
     settings = replace(

@@ -41,7 +41,7 @@ class Settings:
     validation: float = 0.2  # share held out where the data has no validation split
     augment: bool | None = None  # crop and flip
     pieces: bool | None = None  # every other picture shows a piece of a neighbour
-    tau: float | None = None  # of a margin for rare classes; None: 0, or 1 with pieces
+    tau: float | None = None  # of a margin for rare classes; None: 0, or 0.5 with pieces
     baseline: bool = True  # plain training beside DOS
     seed: int = 0
     device: str | None = None
