@@ -21,7 +21,7 @@ from deep_oversampling.objectives import multi_task, single_task
 from deep_oversampling.oversampling import oversample
 from deep_oversampling.presenting import batches
 from deep_oversampling.seeding import streams
-from pull_rule import write_header
+from recording import write_header
 
 RULES = [  # method, λ, limit
     ("cnn", 0.0, None),

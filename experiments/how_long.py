@@ -23,7 +23,6 @@ from torch.optim import SGD
 from deep_oversampling import Plan, fit, predict
 from deep_oversampling.rivals import logit_adjusted
 from miniature import small_residual
-from pull_rule import write_header
 from recording import kept, recorded
 from safe import REDUCED, difference, mean_f1, parts_of, short
 from targets import AUGMENT, cifar
@@ -121,9 +120,10 @@ def main() -> None:
         for t, seed, imbalance, kind in asked
         if (t, imbalance, kind, seed) not in done and (imbalance != "balanced" or kind not in SAME)
     ]
-    if jobs:
-        write_header(options.out, judged_on="held-out training images")
-    lines += recorded(partial(trial, folder=options.data), jobs, options.out, options.processes)
+    one = partial(trial, folder=options.data)
+    lines += recorded(
+        one, jobs, options.out, options.processes, judged_on="held-out training images"
+    )
     print(table(lines))
 
 

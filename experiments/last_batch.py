@@ -40,7 +40,6 @@ from deep_oversampling.augmentation import CropAndFlip
 from deep_oversampling.data import load
 from deep_oversampling.seeding import isolated, streams
 from miniature import halved, small_residual
-from pull_rule import write_header
 from recording import kept, recorded
 from strangers import Rows, normed_cnn, normed_mlp
 
@@ -140,9 +139,8 @@ def main() -> None:
     names = [*NETWORKS, *([RESIDUAL] if options.cifar10 else [])]
     asked = product(names, RATES, KINDS, range(options.seeds))
     jobs = [job for job in asked if job not in done]
-    if jobs:
-        write_header(options.out, judged_on="held-out samples")
-    lines += recorded(partial(trial, folder=options.cifar10), jobs, options.out, options.processes)
+    one = partial(trial, folder=options.cifar10)
+    lines += recorded(one, jobs, options.out, options.processes, judged_on="held-out samples")
     print(table(lines))
 
 

@@ -41,7 +41,7 @@ from deep_oversampling.turns import train_in_turns
 from forms import FORMS, Begin, Form
 from miniature import halved, small_residual
 from partners import PARTNERS, Task
-from pull_rule import write_header
+from recording import write_header
 
 T = TypeVar("T")
 

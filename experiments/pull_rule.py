@@ -8,7 +8,6 @@ training: set, member, minority and majority measures; the first line says where
 
 import argparse
 import json
-import platform
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import torch
 
 from deep_oversampling import Network, Samples, measure, predict
+from recording import write_header
 from sets import SETS
 from stacked import Member, train
 
@@ -27,15 +27,6 @@ SETTINGS = {  # p, rounds, batch size: the paper's table
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 FIXED = (0.0, 1.0, 3.0, 10.0, 30.0)  # λ without a limit
 LIMITED = ((10.0, 0.3), (10.0, 1.0), (10.0, 3.0), (100.0, 0.3), (100.0, 1.0), (100.0, 3.0))
-
-
-def write_header(out: Path, **facts: object) -> None:
-    hardware = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    facts |= {"hardware": hardware, "torch": torch.__version__}
-    facts |= {"python": platform.python_version(), "date": time.strftime("%Y-%m-%d")}
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("a") as file:
-        file.write(json.dumps({"header": facts}) + "\n")
 
 
 def evaluate(network: Network, minority: list[int], data: Samples) -> dict[str, object]:

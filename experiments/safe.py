@@ -51,7 +51,6 @@ from deep_oversampling.residual import resnet18
 from deep_oversampling.rivals import logit_adjusted
 from deep_oversampling.seeding import isolated, streams
 from deep_oversampling.stages import sgd
-from pull_rule import write_header
 from recording import kept, recorded
 from strangers import Rows, normed_cnn, normed_mlp
 from text import MeanOfWords, corpus
@@ -340,10 +339,8 @@ def main() -> None:
             ]
         )
     ]
-    if jobs:
-        write_header(options.out, judged_on="held-out samples")
     one = partial(trial, cifar10=options.cifar10)
-    lines += recorded(one, jobs, options.out, options.processes)
+    lines += recorded(one, jobs, options.out, options.processes, judged_on="held-out samples")
     judged = list(joined(lines).values())
     for how in ("even", "as trained"):
         print(table(judged, how), end="\n\n")

@@ -9,9 +9,7 @@ with λ = 10 alone and DOS with the limit. Nothing is chosen here.
 """
 
 import argparse
-import json
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +21,8 @@ from deep_oversampling import DOSError, Network, Normalize, Plan, fit, lenet, ml
 from deep_oversampling.data import load
 from deep_oversampling.data.imbalance import drop_from_classes
 from deep_oversampling.seeding import isolated, streams
-from pull_rule import evaluate, write_header
+from pull_rule import evaluate
+from recording import recorded
 
 
 class Scaled(nn.Module):
@@ -115,7 +114,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    write_header(options.out, judged_on="held-out digits")
     jobs = [
         (network, optimizer, rule, seed)
         for network in NETWORKS
@@ -123,10 +121,7 @@ def main() -> None:
         for rule in RULES
         for seed in range(options.seeds)
     ]
-    with ProcessPoolExecutor(options.processes) as pool:
-        for line in pool.map(trial, jobs):
-            with options.out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+    list(recorded(trial, jobs, options.out, options.processes, judged_on="held-out digits"))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ from deep_oversampling.rivals import METHODS, Contest, logit_adjusted
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, Stage
 from deep_oversampling.together import how_many, train_together
-from pull_rule import evaluate, write_header
+from pull_rule import evaluate
+from recording import write_header
 from sets import SETS
 
 RATES = (0.90, 0.95, 0.99)  # p

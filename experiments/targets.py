@@ -26,7 +26,6 @@ from deep_oversampling.data import load
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import train_stages
 from miniature import halved, small_residual
-from pull_rule import write_header
 from recording import kept, recorded
 from safe import REDUCED, mean_f1, parts_of
 
@@ -129,9 +128,10 @@ def main() -> None:
     asked = product(range(options.seeds), options.imbalances, RATES, options.kinds)
     jobs = [(i, rate, kind, seed) for seed, i, rate, kind in asked]
     jobs = [job for job in jobs if job not in done]
-    if jobs:
-        write_header(options.out, judged_on="held-out training images")
-    lines += recorded(partial(trial, folder=options.data), jobs, options.out, options.processes)
+    one = partial(trial, folder=options.data)
+    lines += recorded(
+        one, jobs, options.out, options.processes, judged_on="held-out training images"
+    )
     print(table(lines))
 
 

@@ -9,15 +9,14 @@ SVHN trains on the 63,257 images that did not validate the rule.
 
 import argparse
 import inspect
-import json
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import torch
 
 from deep_oversampling import fit
-from pull_rule import SETTINGS, evaluate, write_header
+from pull_rule import SETTINGS, evaluate
+from recording import recorded
 from sets import SETS
 from stacked import Member, imbalanced
 
@@ -50,18 +49,15 @@ def main() -> None:
     options = parser.parse_args()
     defaults = {name: p.default for name, p in inspect.signature(fit).parameters.items()}
     chosen = {name: defaults[name] for name in ("pull", "pull_limit")}
-    write_header(options.out, judged_on="test", k=5, processes=options.processes, **chosen)
+    facts = {"judged_on": "test", "k": 5, "processes": options.processes, **chosen}
     jobs: list[Job] = [
         (name, Member(seed, 0.01, method), options.data)
         for name in options.sets
         for method in options.methods
         for seed in range(options.seeds)
     ]
-    with ProcessPoolExecutor(options.processes) as pool:
-        for line in pool.map(trial, jobs):
-            with options.out.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(line["set"], line["method"], line["seed"], line["minority"]["f1"])
+    for line in recorded(trial, jobs, options.out, options.processes, **facts):
+        print(line["set"], line["method"], line["seed"], line["minority"]["f1"])
 
 
 if __name__ == "__main__":
