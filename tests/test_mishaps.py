@@ -311,7 +311,7 @@ def test_a_class_that_is_never_predicted() -> None:
         "round 4: never predicted: 'c', though 2 of 3 validation samples are of such a class"
     )
     assert mishap.rate == 1
-    assert "a smaller tau" in mishap.done
+    assert "a larger tau for rare classes" in mishap.done
     (many,) = never_predicted(torch.eye(1, 9).expand(9, 9), torch.arange(9), "abcdefghi", 1)
     assert "'b', 'c', 'd', 'e', 'f' and 3 more, though 8 of 9" in many.found
     assert never_predicted(torch.eye(3), torch.arange(3), "abc", 1) == []
