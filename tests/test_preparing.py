@@ -91,6 +91,23 @@ def test_a_large_margin_is_warned_of_where_training_is_short(tmp_path: Path) -> 
         assert any("do harm in short trainings" in note for note in task.notes) is warned
 
 
+def test_a_long_training_of_a_residual_network_is_told_of_pieces(tmp_path: Path) -> None:
+    folder_of(tmp_path / "photos", {"a": 20, "b": 7}, (40, 32, 3))
+    folder_of(tmp_path / "even", {"a": 20, "b": 20}, (40, 32, 3))
+    long = {"rounds": 32, "model": "resnet32"}
+    for data, change, told in (
+        ("photos", {}, True),
+        ("even", {}, False),  # no class is rare
+        ("photos", {"rounds": 31}, False),
+        ("photos", {"model": "lenet"}, False),
+        ("photos", {"augment": False}, False),
+        ("photos", {"pieces": True}, False),
+        ("photos", {"pieces": False}, False),  # --no-pieces
+    ):
+        task = prepare(Settings(data, **long | change), load(data))
+        assert any("may gain by pieces" in note for note in task.notes) is told, change
+
+
 def test_a_falling_rate_and_weight_decay_from_the_command_line(tmp_path: Path) -> None:
     folder_of(tmp_path / "scans", {"a": 20, "b": 7}, (8, 8))
     call, usual = CliRunner().invoke, ["train", "scans", "--rounds", "2", "--no-baseline"]

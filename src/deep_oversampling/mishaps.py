@@ -182,7 +182,7 @@ def never_predicted(
             t,
             f"never predicted: {names}{more}, though {own} of {len(y)} validation samples are of "
             "such a class",
-            "nothing was done; try more rounds, more samples, a larger r (Plan) or another margin: a "
-            "larger tau for rare classes, a smaller one for frequent ones",
+            "nothing was done; try more rounds, more samples, a larger r (Plan) or another margin: "
+            "a larger tau for rare classes, a smaller one for frequent ones",
         )
     ]

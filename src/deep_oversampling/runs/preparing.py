@@ -37,7 +37,8 @@ PIECES = 0.5  # of pictures, where they are asked for
 _COLOURED, _CROPPED = 3, 32  # channels and pixels from which on pictures count as photographs
 _FEW = 10  # samples of a class that tell little
 _SMALL = ("lenet", "mlp")  # networks that pieces do no good to (docs/safe.md)
-_LONG = 32  # rounds of DOS in which τ = 1 gained; 8 it harmed (docs/modern.md)
+_RESIDUAL = ("resnet18", "resnet32")  # the kind that gains by them
+_LONG = 32  # rounds of DOS in which they gained, and τ = 1; in 8 it did harm (docs/modern.md)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +192,10 @@ def prepare(
             "rare classes are over-sampled without neighbours, which do harm where pictures are "
             "shifted and mirrored (else say --k 5)"
         )
+        if settings.pieces is None and model in _RESIDUAL and rounds >= _LONG:
+            notes.append(
+                f"in so long a training {model} may gain by pieces of neighbours: --pieces"
+            )
     if not (bool(fitted.k.any()) or bool((fitted.r != 1).any()) or margin):
         notes.append("no class is rare: nothing is over-sampled, and this is plain training")
         settings = replace(settings, baseline=False)  # it would be the same once more
