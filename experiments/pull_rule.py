@@ -12,9 +12,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
 from deep_oversampling import Network, Samples, measure, predict
+from deep_oversampling.network import pick_device
 from recording import write_header
 from sets import SETS
 from stacked import Member, train
@@ -51,7 +50,7 @@ def main() -> None:
     parser.add_argument("--limited", nargs="*", default=[f"{a}:{b}" for a, b in LIMITED])
     parser.add_argument("--stack", type=int, default=45, help="members trained at once")
     options = parser.parse_args()
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = pick_device()
     limited = [tuple(map(float, pair.split(":"))) for pair in options.limited]
     write_header(options.out, judged_on="validation")
     for name in options.sets:

@@ -25,6 +25,7 @@ from deep_oversampling import Normalize, Plan, Samples, lenet
 from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.data.imbalance import drop_from_classes
 from deep_oversampling.losses import entropy
+from deep_oversampling.network import pick_device
 from deep_oversampling.rivals import METHODS, Contest, logit_adjusted
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import Member, Stage
@@ -270,7 +271,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
-    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    device = pick_device()
     done = set()
     if options.out.exists():
         for line in map(json.loads, options.out.read_text().splitlines()):

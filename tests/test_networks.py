@@ -243,6 +243,19 @@ def test_device_is_the_one_asked_for() -> None:
     assert Network(nn.Flatten(), nn.Identity()).device == torch.device("cpu")
 
 
+def test_a_torch_built_for_a_gpu_that_is_not_there_trains_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def built_for_cuda(check_available: bool = False) -> torch.device | None:
+        return None if check_available else torch.device("cuda")
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", built_for_cuda)
+    assert pick_device() == torch.device("cpu")
+    network = small()
+    train(network, blobs())
+    assert network.device == torch.device("cpu")
+
+
 class Softmaxed(nn.Module):
     """A model that goes on after its head, as many tutorials have it."""
 

@@ -209,7 +209,9 @@ def pick_device(device: torch.device | str | None = None) -> torch.device:
             raise InputError(
                 f"device must be one that this machine has ({there}), found {device!r}: {reason}"
             ) from None
-    return torch.accelerator.current_accelerator() or torch.device("cpu")
+    # torch may be built for CUDA where there is none: most installations without a GPU are
+    first = torch.accelerator.current_accelerator(check_available=True)
+    return first or torch.device("cpu")
 
 
 def embed(

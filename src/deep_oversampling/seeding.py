@@ -65,7 +65,7 @@ class Sittings:
 
     @contextmanager
     def sit(self) -> Iterator[None]:
-        accelerator = torch.accelerator.current_accelerator()
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
         with torch.random.fork_rng(
             devices=range(torch.accelerator.device_count()) if accelerator else [],
             device_type=accelerator.type if accelerator else "cuda",
