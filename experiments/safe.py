@@ -1,7 +1,7 @@
 """Is what `fit` does by default ever worse than plain training? The written set of cases.
 
     PYTHONPATH=examples python experiments/safe.py OUT.jsonl [--cases 'digits, lenet*'] [--seeds 10]
-    PYTHONPATH=examples python experiments/safe.py OUT.jsonl --cifar10 DATA --cases 'pictures*'
+    PYTHONPATH=examples python experiments/safe.py OUT.jsonl --data DATA --cases 'pictures*'
 
 Each case is a network, data, an imbalance, with augmentation or without. Compared are calls of
 `fit` that differ in the plan alone: no over-sampling, DOS with k = 5, over-sampling without
@@ -10,7 +10,8 @@ neighbours, of which one is the default; the first two with logit adjustment, an
 of rounds. Judged by the mean F1 of all classes on samples that were held out, paired over seeds,
 each with a split of its own: where all classes are as frequent (the paper's way), and where they
 are as frequent as in training (most users' way). What OUT has already is not run again. The cases
-called pictures are CIFAR-10's, from the folder of its official files; their networks want a GPU.
+called pictures are CIFAR-10's, house numbers are SVHN's, from a folder of the official files;
+ResNets want a GPU.
 """
 
 import argparse
@@ -101,9 +102,9 @@ def digits(seed: int, *, reduced: float) -> Parts:
     return parts_of(load("digits").train, seed, reduced, size=900)
 
 
-def pictures(seed: int, *, folder: Path, reduced: float, pixels: int) -> Parts:
-    """Some of CIFAR-10's training images, each pixel drawn larger where more are asked for."""
-    train, judged = parts_of(_cifar10(folder), seed, reduced, size=4000)
+def photographs(seed: int, *, name: str, folder: Path, reduced: float, pixels: int = 32) -> Parts:
+    """Some of a set's training images, each pixel drawn larger where more are asked for."""
+    train, judged = parts_of(_training_images(name, folder), seed, reduced, size=4000)
     judged = judged[torch.arange(4000)]
     times = pixels // 32
     larger = lambda x: x.repeat_interleave(times, 2).repeat_interleave(times, 3)  # noqa: E731
@@ -111,8 +112,8 @@ def pictures(seed: int, *, folder: Path, reduced: float, pixels: int) -> Parts:
 
 
 @cache
-def _cifar10(folder: Path) -> Samples:
-    return load("cifar10", data_dir=folder).train
+def _training_images(name: str, folder: Path) -> Samples:
+    return load(name, data_dir=folder).train
 
 
 def parts_of(whole: Samples, seed: int, reduced: float, *, size: int) -> Parts:
@@ -123,8 +124,8 @@ def parts_of(whole: Samples, seed: int, reduced: float, *, size: int) -> Parts:
     return pool[kept], judged
 
 
-def cases(cifar10: Path | None) -> dict[str, Case]:
-    return _small_cases() | (_residual_cases(cifar10) if cifar10 else {})
+def cases(data: Path | None) -> dict[str, Case]:
+    return _small_cases() | (_photograph_cases(data) if data else {})
 
 
 def _small_cases() -> dict[str, Case]:
@@ -150,26 +151,40 @@ def _small_cases() -> dict[str, Case]:
     return found
 
 
-def _residual_cases(folder: Path) -> dict[str, Case]:
-    """Half of the rounds that small networks make: these learn faster."""
+def _photograph_cases(folder: Path) -> dict[str, Case]:
+    """Residual networks make half of the rounds that small ones make: they learn faster."""
     found: dict[str, Case] = {}
+    sets = {"pictures": "cifar10", "house numbers": "svhn"}
+    small = {
+        "lenet": partial(lenet, (3, 32, 32)),
+        "cnn with batch norm": partial(normed_cnn, 3, 32),
+    }
+    for of, network, imbalance in product(sets, small, REDUCED):
+        reduced = REDUCED[imbalance]
+        parts = partial(photographs, name=sets[of], folder=folder, reduced=reduced)
+        case = f"{of}, {network}, {imbalance}, augmented"
+        found[case] = Case(parts, small[network], augment=CropAndFlip())
+        faster = partial(SGD, lr=0.1, momentum=0.9)
+        found[f"{case}, rate 0.1"] = Case(parts, small[network], faster, CropAndFlip())
     fast = partial(SGD, lr=0.1, momentum=0.9, weight_decay=5e-4)
-    for name, network, pixels in (("resnet32", resnet32, 32), ("resnet18", resnet18, 64)):
+    for name, make, pixels in (("resnet32", resnet32, 32), ("resnet18", resnet18, 64)):
         for imbalance, reduced in REDUCED.items():
-            parts = partial(pictures, folder=folder, reduced=reduced, pixels=pixels)
+            parts = partial(
+                photographs, name="cifar10", folder=folder, reduced=reduced, pixels=pixels
+            )
             case = f"pictures, {name}, {imbalance}"
-            found[case] = Case(parts, network, rounds=8)
+            found[case] = Case(parts, make, rounds=8)
             augment = CropAndFlip(pixels // 8)
-            found[f"{case}, augmented"] = Case(parts, network, augment=augment, rounds=8)
-            found[f"{case}, augmented, rate 0.1"] = Case(parts, network, fast, augment, rounds=8)
+            found[f"{case}, augmented"] = Case(parts, make, augment=augment, rounds=8)
+            found[f"{case}, augmented, rate 0.1"] = Case(parts, make, fast, augment, rounds=8)
     return found
 
 
-def trial(job: tuple[str, int, list[str]], *, cifar10: Path | None = None) -> dict[str, object]:
+def trial(job: tuple[str, int, list[str]], *, data: Path | None = None) -> dict[str, object]:
     """Some kinds of a case; a training that is given up counts with the weights it left."""
     name, seed, kinds = job
     torch.set_num_threads(1)
-    case = cases(cifar10)[name]
+    case = cases(data)[name]
     train, judged = case.parts(seed)
     line: dict[str, object] = {"case": name, "seed": seed}
     for kind in kinds:
@@ -323,12 +338,12 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--cases", nargs="+", default=["*"])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--cifar10", type=Path, help="folder of its official .bin files")
+    parser.add_argument("--data", type=Path, help="folder of official files: CIFAR-10's, SVHN's")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     lines = kept(options.out, "case")
-    known, there = cases(options.cifar10), joined(lines)
+    known, there = cases(options.data), joined(lines)
     names = [n for n in known if any(fnmatch.fnmatch(n, one) for one in options.cases)]
     jobs = [
         (name, seed, missing)
@@ -339,7 +354,7 @@ def main() -> None:
             ]
         )
     ]
-    one = partial(trial, cifar10=options.cifar10)
+    one = partial(trial, data=options.data)
     lines += recorded(one, jobs, options.out, options.processes, judged_on="held-out samples")
     judged = list(joined(lines).values())
     for how in ("even", "as trained"):

@@ -45,10 +45,11 @@ class Rows(nn.Module):
         return self.gru(x.squeeze(1))[1].squeeze(0)
 
 
-def normed_cnn() -> Network:
-    layers = [nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)]
-    layers += [nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2)]
-    layers += [nn.Flatten(), nn.Linear(128, 64), nn.BatchNorm1d(64), nn.ReLU()]
+def normed_cnn(channels: int = 1, pixels: int = 8) -> Network:
+    layers = [nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
+    layers += [nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU()]
+    layers += [nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2 * pixels**2, 64)]
+    layers += [nn.BatchNorm1d(64), nn.ReLU()]
     return Network(nn.Sequential(*layers), nn.Linear(64, 10))
 
 
