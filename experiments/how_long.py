@@ -1,11 +1,11 @@
 """From how many rounds on do pieces gain? Calls of `fit` with a small residual network, on the CPU.
 
-    PYTHONPATH=examples python experiments/how_long.py CIFAR_FOLDER OUT.jsonl [--seeds 5]
+    PYTHONPATH=examples python experiments/how_long.py DATA OUT.jsonl [--set svhn] [--seeds 5]
 
-CIFAR-10 at half its size, 3,000 images to train and 5,000 to judge, of the training set alone; one
-block of every width of ResNet-32; crop and flip, a rate of 0.1 that falls along a cosine. Four
-classes of ten lose nothing, half or 95 % of their images. As many rounds for all kinds. Judged as
-`safe.py` does, paired over seeds. What OUT has already is not run again.
+CIFAR-10, or another set, at half its size, 3,000 images to train and 5,000 to judge, of the
+training set alone; one block of every width of ResNet-32; crop and flip, a rate of 0.1 that falls
+along a cosine. Four classes of ten lose nothing, half or 95 % of their images. As many rounds for
+all kinds. Judged as `safe.py` does, paired over seeds. What OUT has already is not run again.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from torch.optim import SGD
 
-from deep_oversampling import Plan, fit, predict
+from deep_oversampling import Plan, Samples, fit, predict
 from deep_oversampling.rivals import logit_adjusted
-from miniature import small_residual
+from miniature import halved_training_images, small_residual
 from recording import kept, recorded
 from safe import REDUCED, difference, mean_f1, parts_of, short
-from targets import AUGMENT, cifar
+from targets import AUGMENT
 
 OTHERS = ("plain", "default", "logit adjustment")
 KINDS = (*OTHERS, "pieces", "pieces, τ = 0.5")
@@ -48,10 +48,10 @@ def options_of(kind: str, counts: torch.Tensor) -> dict[str, Any]:
     }[kind]
 
 
-def trial(job: Job, folder: Path) -> Line:
+def trial(job: Job, whole: Callable[[], Samples]) -> Line:
     rounds, imbalance, kind, seed = job
     torch.set_num_threads(1)
-    train, judged = parts_of(cifar(folder), seed, REDUCED[imbalance], size=3000)
+    train, judged = parts_of(whole(), seed, REDUCED[imbalance], size=3000)
     judged = judged[torch.arange(5000)]
     network = small_residual(train, seed)
     history = fit(
@@ -106,21 +106,24 @@ def _difference(own: Any, other: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("data", type=Path, help="folder of the official CIFAR-10 .bin files")
+    parser.add_argument("data", type=Path, help="folder of the set's official files")
     parser.add_argument("out", type=Path)
+    parser.add_argument("--set", default="cifar10")
+    parser.add_argument("--imbalances", nargs="+", default=list(REDUCED), choices=list(REDUCED))
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--rounds", nargs="+", type=int, default=[8, 32, 100], help="T")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     lines = kept(options.out, "kind")
     done = {(one["T"], one["imbalance"], one["kind"], one["seed"]) for one in lines}
-    asked = product(options.rounds, range(options.seeds), REDUCED, KINDS)
+    asked = product(options.rounds, range(options.seeds), options.imbalances, options.kinds)
     jobs: list[Job] = [
         (t, imbalance, kind, seed)
         for t, seed, imbalance, kind in asked
         if (t, imbalance, kind, seed) not in done and (imbalance != "balanced" or kind not in SAME)
     ]
-    one = partial(trial, folder=options.data)
+    one = partial(trial, whole=partial(halved_training_images, options.data, options.set))
     lines += recorded(
         one, jobs, options.out, options.processes, judged_on="held-out training images"
     )

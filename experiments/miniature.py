@@ -1,10 +1,19 @@
 """CIFAR-10 and ResNet-32 small enough for a CPU: half the size, one block of every width."""
 
+from functools import cache
+from pathlib import Path
+
 import torch
 from torch import nn
 from torch.nn.functional import avg_pool2d
 
 from deep_oversampling import Network, Normalize, Samples, resnet32
+from deep_oversampling.data import load
+
+
+@cache
+def halved_training_images(folder: Path, name: str = "cifar10") -> Samples:
+    return halved(load(name, data_dir=folder).train)
 
 
 def halved(whole: Samples) -> Samples:

@@ -11,7 +11,7 @@ again.
 import argparse
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -19,13 +19,12 @@ import torch
 from scipy.stats import ttest_rel
 from torch.optim import SGD
 
-from deep_oversampling import Plan, Samples, predict
+from deep_oversampling import Plan, predict
 from deep_oversampling.algorithm import deep_over_sampling
 from deep_oversampling.augmentation import CropAndFlip
-from deep_oversampling.data import load
 from deep_oversampling.seeding import streams
 from deep_oversampling.stages import train_stages
-from miniature import halved, small_residual
+from miniature import halved_training_images, small_residual
 from recording import kept, recorded
 from safe import REDUCED, mean_f1, parts_of
 
@@ -50,16 +49,11 @@ KINDS = {
 RATES = {0.01: {"lr": 0.01}, 0.1: {"lr": 0.1, "weight_decay": 5e-4}}
 
 
-@cache
-def cifar(folder: Path) -> Samples:
-    return halved(load("cifar10", data_dir=folder).train)
-
-
 def trial(job: tuple[str, float, str, int], folder: Path) -> dict[str, object]:
     imbalance, rate, name, seed = job
     torch.set_num_threads(1)
     kind, rng = KINDS[name], streams(seed)
-    train, judged = parts_of(cifar(folder), seed, REDUCED[imbalance], size=3000)
+    train, judged = parts_of(halved_training_images(folder), seed, REDUCED[imbalance], size=3000)
     judged = judged[torch.arange(5000)]
     network = small_residual(train, seed)
     plan = Plan.automatic(train.class_counts) if kind.levelled else Plan.plain(train.n)

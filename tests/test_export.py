@@ -46,6 +46,7 @@ def test_onnx_gives_the_same(make, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore:The given buffer is not writable")  # of torch 2.11's reader
 def test_torch_export_gives_the_same(tmp_path: Path) -> None:
     path, net = tmp_path / "model.pt2", network()
     to_torch_export(net, path, images(1), temperature=2.0, classes=["a"])
