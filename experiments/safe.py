@@ -159,13 +159,14 @@ def _photograph_cases(folder: Path) -> dict[str, Case]:
         "lenet": partial(lenet, (3, 32, 32)),
         "cnn with batch norm": partial(normed_cnn, 3, 32),
     }
+    faster = partial(SGD, lr=0.1, momentum=0.9)
     for of, network, imbalance in product(sets, small, REDUCED):
         reduced = REDUCED[imbalance]
         parts = partial(photographs, name=sets[of], folder=folder, reduced=reduced)
-        case = f"{of}, {network}, {imbalance}, augmented"
-        found[case] = Case(parts, small[network], augment=CropAndFlip())
-        faster = partial(SGD, lr=0.1, momentum=0.9)
-        found[f"{case}, rate 0.1"] = Case(parts, small[network], faster, CropAndFlip())
+        for how, augment in (("", None), (", augmented", CropAndFlip())):
+            case = f"{of}, {network}, {imbalance}{how}"
+            found[case] = Case(parts, small[network], augment=augment)
+            found[f"{case}, rate 0.1"] = Case(parts, small[network], faster, augment)
     fast = partial(SGD, lr=0.1, momentum=0.9, weight_decay=5e-4)
     for name, make, pixels in (("resnet32", resnet32, 32), ("resnet18", resnet18, 64)):
         for imbalance, reduced in REDUCED.items():
