@@ -231,6 +231,8 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
     """
     cells: dict[str, dict[str, str]] = defaultdict(dict)
     for case, columns in _by_case(lines, how).items():
+        if not {"plain", "default"} <= columns.keys():
+            continue
         plain, default = columns["plain"], columns["default"]
         p = _p(default, plain)
         told = f"{short(plain.mean())} → {short(default.mean())}"

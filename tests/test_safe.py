@@ -36,6 +36,11 @@ def test_the_default_of_augmented_cases_has_no_neighbours() -> None:
     assert "| digits: lenet, augmented | – | .500 → .600" in shown
 
 
+def test_a_case_without_its_default_has_no_row() -> None:
+    lines = [line(0, **{"plain": 0.5, "over-sampled": 0.6})]  # which is not its default
+    assert "mlp" not in table(lines, "even")
+
+
 def test_differences_and_counts_are_of_pairs() -> None:
     values = {"plain": 0.6, "DOS": 0.5, "over-sampled": 0.6}
     lines = [line(s, **{kind: v + s / 100 for kind, v in values.items()}) for s in range(3)]
