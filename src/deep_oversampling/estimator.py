@@ -211,6 +211,8 @@ class DOSClassifier(
             )
             k, r_times = self.candidates_[0].k, self.candidates_[0].r_times
         plan = plan_of(kept.class_counts, k, r_times).fitted_to(kept.class_counts, kept.classes)
+        if self.k is None and not self.pieces:
+            plan = plan.cautious()
         stop = replace(stop, group="majority") if stop and not plan.minority.any() else stop
         self._train(partial(train, validation=held_out, stop=stop), kept, plan, seeds)
         self.history_, self.network_ = self.histories_[0], self.networks_[0]

@@ -54,7 +54,7 @@ __all__ = ["fit", "fit_many"]
 def fit(
     network: Network,
     samples: Samples,
-    plan: Plan | None = None,  # default: automatic, with augment without k; with pieces in_part
+    plan: Plan | None = None,  # default: automatic and cautious, with augment without k (docs/safe)
     *,
     rounds: int = 3,  # T
     initial_rounds: int | None = None,  # default: as many as rounds (R11)
@@ -241,6 +241,7 @@ def fit_many(
         snapshot = None
         if checkpoint is not None or peers.size > 1:
             settings = {**algorithm.keywords, "k": plan.k.tolist(), "r": plan.r.tolist()}
+            settings |= {"apart": plan.apart} if plan.apart else {}
             settings |= {"batch_size": min(sizes), "seed": seeds[e], "augment": augment}
             settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
             settings |= {"engine": engine, "network": network, "samples": own}

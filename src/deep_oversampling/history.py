@@ -27,6 +27,7 @@ class Round:
     embedding_loss: float  # mean λℓ_f, 0 in single-task rounds
     seconds: float
     validation: dict[str, dict[str, float]] | None = None  # group -> measure -> value
+    alive: float | None = None  # share of the outputs of f that tell samples apart, if looked at
 
     def scalars(self) -> dict[str, float]:
         """Every number under a name of its own, for a logger.
@@ -40,6 +41,8 @@ class Round:
             "embedding_loss": self.embedding_loss,
             "seconds": self.seconds,
         }
+        if self.alive is not None:
+            found["alive"] = self.alive
         for group, measures in (self.validation or {}).items():
             found |= {f"{group}/{name}": value for name, value in measures.items()}
         return found

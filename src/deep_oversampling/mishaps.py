@@ -30,6 +30,8 @@ _EXPLODED = 1e4  # times the length from before the round, or 1 if that was less
 _LEAP = 100  # times the loss of the round before, or 1 if that was less
 _RISE = 10  # times the best loss of its task; half of the worst so far must be back as well
 _VANISHED = 1 / 30  # of that length: ReLUs that are dead, so that the next rounds teach f nothing
+_ALIVE = 0.6  # of the most outputs of f that told samples apart; the others are dead by now
+_MANY = 8  # outputs of f; of fewer most may die by chance
 
 
 class Examination:
@@ -45,9 +47,10 @@ class Examination:
         # its averages lag behind the weights in the first steps, and scales mean nothing until then
         self._averages = has_batch_norm(network.embedder)
 
-    def __call__(self, network: Network) -> TrainingError | None:
-        """Why training cannot go on with these weights, if it cannot."""
-        length, variance = self._seen(network)
+    def __call__(self, network: Network, loss: float, history: History) -> TrainingError | None:
+        """Why training cannot go on with these weights and the mean ℓ_g of now, if it cannot."""
+        now = self._seen(network)
+        length, variance, alive = now
         if not math.isfinite(length):
             return TrainingError(
                 "embeddings must be finite, found NaN or infinity when the round was over; lower "
@@ -60,6 +63,7 @@ class Examination:
                 "uses its input"
             )
         if self._averages:
+            self._before = now
             return None
         if variance < _COLLAPSING * self._before[1]:
             return TrainingError(
@@ -78,11 +82,25 @@ class Examination:
                 f"embeddings must not vanish, found them {self._before[0] / length:.0f} times as "
                 "short as before the round: the embedder is dying; lower the learning rate"
             )
-        self._before = length, variance
+        share = _share(alive)
+        most = max([self.alive, *(one.alive or 0.0 for one in history.rounds)])
+        dying = len(alive) >= _MANY and share < _ALIVE * most
+        if dying and _learns_little(loss, history) and not _slowed(history):
+            return TrainingError(
+                f"outputs of f must differ between samples, found {1 - share:.0%} of them the same "
+                f"for all {len(self._x)} where it had been {1 - most:.0%}: the embedder is dying; "
+                "lower the learning rate"
+            )
+        self._before = now
         return None
 
-    def _seen(self, network: Network) -> tuple[float, float]:
-        """How long they are, and their variance per squared length."""
+    @property
+    def alive(self) -> float:
+        """The share of the outputs of f that told samples apart at the last look."""
+        return _share(self._before[2])
+
+    def _seen(self, network: Network) -> tuple[float, float, Tensor]:
+        """How long they are, their variance per squared length, and which outputs differ (d,)."""
         with torch.inference_mode():
             parts = self._x.to(network.device).split(self._at_once)
             network.eval()
@@ -90,7 +108,12 @@ class Examination:
         v = v.float().cpu().double()
         length = float(v.square().sum(1).mean())
         variance = float(v.var(0, correction=0).sum())
-        return math.sqrt(length), variance / length if length else 0.0
+        alive = (v != v[0]).any(0)  # a ReLU that is dead says 0, whatever it sees
+        return math.sqrt(length), variance / length if length else 0.0, alive
+
+
+def _share(marks: Tensor) -> float:
+    return float(marks.double().mean())
 
 
 def leapt(loss: float, task: str, history: History) -> TrainingError | None:
@@ -113,6 +136,12 @@ def leapt(loss: float, task: str, history: History) -> TrainingError | None:
         f"the loss must not rise again as it did, found a mean of {loss:.3g} where it had been "
         f"{best:.3g}; lower the learning rate, the pull λ or its limit"
     )
+
+
+def _learns_little(loss: float, history: History) -> bool:
+    """The loss has not been halved; of the first round nobody knows."""
+    before = [one.classifier_loss for one in history.rounds]
+    return bool(before) and loss > max(before) / 2
 
 
 def slow_down(

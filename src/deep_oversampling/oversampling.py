@@ -179,12 +179,16 @@ def oversample(
     """Lines 10–21: select 𝒩(x) in every class and pair each sample with r_j weight vectors.
 
     With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
-    overloaded set 𝒵. Of v, only what classes with k_j > 0 have is kept.
+    overloaded set 𝒵. Of v, only what classes with k_j > 0 have is kept. A plan that is cautious
+    has no neighbours where classes are not apart in v.
     """
     device, y = samples.y.device, samples.y
     if isinstance(v, Tensor):
         _check(samples, v, plan)
         v = Embeddings.of(v, samples, plan.k > 0)
+    if v.spread.ratio < plan.apart:
+        plan = plan.without_neighbours()
+        v = v.of_classes(plan.k > 0, y)
     r = _times(plan, y, generator)
     anchor = torch.arange(len(samples), device=device).repeat_interleave(r)
     crowded = (plan.k > 0).to(device)[y].repeat_interleave(r).nonzero().flatten()

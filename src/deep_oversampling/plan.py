@@ -19,6 +19,7 @@ from .errors import InputError
 __all__ = ["Plan", "default_k", "default_plan", "default_tau"]
 
 _NAMED = 5  # classes in warnings, one each
+_APART = 1 / 3  # variance between classes per variance within: below it neighbours do harm
 _PART = 0.5  # q: half way between classes as they are and levelled ones, on a logarithmic scale
 
 
@@ -47,7 +48,8 @@ class Plan:
     k_j = 0, r_j = 1 is plain training of class j; k_j = 0, r_j > 1 is random over-sampling. r_j may
     be a fraction: then some samples of the class, others in every round, are presented once more.
     ``minority`` marks the classes that the plan favours: by default those with more than the
-    least k or r, so none where all classes are treated alike.
+    least k or r, so none where all classes are treated alike. With ``apart`` there are neighbours
+    in rounds alone that begin with classes so far apart (`cautious`).
 
     >>> Plan(k=[0, 5], r=[1, 20])
     Plan(k=[0, 5], r=[1, 20])
@@ -56,12 +58,15 @@ class Plan:
     k: Tensor  # (n,)  ≥ 0
     r: Tensor  # (n,)  ≥ 1, integers or, where one is a fraction, floats
     minority: Tensor  # (n,)  bool
+    apart: float  # ≥ 0, variance of the embeddings between classes over that within them
 
     def __init__(
         self,
         k: Tensor | Sequence[int],
         r: Tensor | Sequence[float],
         minority: Tensor | Sequence[bool] | None = None,
+        *,
+        apart: float = 0.0,
     ) -> None:
         k, r = _numbers("k", k, least=0, whole=True), _numbers("r", r, least=1, whole=False)
         if len(k) != len(r):
@@ -69,11 +74,15 @@ class Plan:
                 f"k and r must name the same classes, found {len(k)} values of k and {len(r)} of r"
             )
         favoured = (k > k.min()) | (r > r.min()) if minority is None else _marks(minority, len(k))
-        for field, value in (("k", k), ("r", r), ("minority", favoured)):
+        if not isinstance(apart, Real) or not apart >= 0:
+            raise InputError(f"apart must be a number ≥ 0, found {apart!r}")
+        fields = {"k": k, "r": r, "minority": favoured, "apart": float(apart)}
+        for field, value in fields.items():
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
-        return f"Plan(k={self.k.tolist()}, r={[round(one, 2) for one in self.r.tolist()]})"
+        told = f"k={self.k.tolist()}, r={[round(one, 2) for one in self.r.tolist()]}"
+        return f"Plan({told}, apart={self.apart:.2g})" if self.apart else f"Plan({told})"
 
     @classmethod
     def for_minority(
@@ -192,6 +201,18 @@ class Plan:
         """Random over-sampling with the same number of presentations: k = 0, r as it is."""
         return Plan(torch.zeros_like(self.k), self.r, self.minority)
 
+    def cautious(self, apart: float = _APART) -> Plan:
+        """The plan with neighbours in rounds alone that begin with classes ``apart``.
+
+        Where samples of other classes are as near as those of its own, the neighbours of a sample
+        say little of its class, and do more harm than good (docs/safe.md). Other rounds over-sample
+        without them. Without neighbours a plan is cautious as it is.
+
+        >>> Plan(k=[0, 5], r=[1, 20]).cautious()
+        Plan(k=[0, 5], r=[1, 20], apart=0.33)
+        """
+        return Plan(self.k, self.r, self.minority, apart=apart) if bool(self.k.any()) else self
+
     def fitted_to(self, counts: Tensor, names: Sequence[str] | None = None) -> Plan:
         """The plan with k_j clamped to the m_j − 1 neighbours a class has, and said so (R8)."""
         counts = _checked_counts(counts, names)
@@ -216,7 +237,7 @@ class Plan:
                 UserWarning,
                 stacklevel=3,
             )
-        return Plan(k, self.r, self.minority)
+        return Plan(k, self.r, self.minority, apart=self.apart)
 
 
 def default_plan(
@@ -225,7 +246,7 @@ def default_plan(
     """Where nobody gives one: pieces of neighbours go with classes levelled in part."""
     if pieces:
         return Plan.in_part(counts, names=names)
-    return Plan.automatic(counts, default_k(augmented), names=names)
+    return Plan.automatic(counts, default_k(augmented), names=names).cautious()
 
 
 def _numbers(

@@ -101,4 +101,5 @@ def is_history(value: Any) -> bool:
 
 
 def _is_round(value: Any) -> bool:
-    return _losses(value) and or_none(_measures)(value.get("validation"))
+    known = _losses(value) and or_none(_measures)(value.get("validation"))
+    return known and or_none(is_real)(value.get("alive"))

@@ -248,8 +248,9 @@ def _present(
     )
     for e, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
         if member.examine and not isinstance(outcome, TrainingError):
-            error = member.examine(member.network) or leapt(outcome[0], some.task, member.history)
-            outcomes[e] = error or outcome
+            loss, history = outcome[0], member.history
+            error = member.examine(member.network, loss, history)
+            outcomes[e] = error or leapt(loss, some.task, history) or outcome
     return trainer.peers.from_first(lambda: outcomes)  # all must go on, or none
 
 
@@ -297,9 +298,11 @@ def _note(
         member.history.spreads.append(stage.spread)
     scores = member.judge(member.network) if member.judge else None
     presented = len(stage.table) * stage.images_per_row
-    member.history.rounds.append(Round(stage.task, presented, *outcome, seconds, scores))
+    alive = member.examine.alive if member.examine else None
+    one = Round(stage.task, presented, *outcome, seconds, scores, alive)
+    member.history.rounds.append(one)
     if member.on_round:
-        member.on_round(member.history.rounds[-1])
+        member.on_round(one)
 
 
 def _next_stages(

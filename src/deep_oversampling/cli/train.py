@@ -52,6 +52,14 @@ def train(
             show_default="5; 0 with --augment and no --pieces",
         ),
     ] = None,
+    cautious: Annotated[
+        bool | None,
+        typer.Option(
+            "--cautious/--no-cautious",
+            help="No neighbours in rounds that begin with classes in one heap.",
+            show_default="cautious where k is not said",
+        ),
+    ] = None,
     rounds: Annotated[
         int | None,
         typer.Option(min=1, help="T, after as many plain ones.", show_default="by size"),
@@ -141,6 +149,7 @@ def train(
         "pretrained": pretrained,
         "weights": None if weights is None else str(weights.absolute()),
         "k": int(k) if k is not None and k.strip().lstrip("-").isdigit() else k,
+        "cautious": cautious,
         "rounds": rounds,
         "patience": patience,
         "batch_size": batch_size,

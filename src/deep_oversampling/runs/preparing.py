@@ -132,6 +132,7 @@ def prepare(
             f"--rounds {_LONG} or more, or leave --tau out)"
         )
     by_default = settings.k is None and not k
+    cautious = settings.k is None and not pieces if settings.cautious is None else settings.cautious
     settings = replace(
         settings,
         model=model,
@@ -139,6 +140,7 @@ def prepare(
         rounds=rounds,
         augment=augment,
         k=k,
+        cautious=cautious,
         tau=settings.margin if pieces else settings.tau,  # whatever the default will be one day
     )
     changed = CropAndFlip(max(1, min(shape[1:]) // 8)) if augment else None
@@ -181,6 +183,7 @@ def prepare(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the note says it in one line
         fitted = plan.fitted_to(counts, train.classes)
+    fitted = fitted.cautious() if cautious else fitted
     fewer = [train.classes[j] for j in (fitted.k < plan.k).nonzero().flatten().tolist()]
     if fewer:
         notes.append(f"fewer than {k} neighbours in their class: {_some(fewer)}")

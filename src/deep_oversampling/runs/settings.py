@@ -31,6 +31,7 @@ class Settings:
     pretrained: bool = False  # weights that timm has
     weights: str | None = None  # a safetensors file to start from
     k: int | str | None = None  # or "auto"
+    cautious: bool | None = None  # neighbours where classes are apart; None: where k is not said
     rounds: int | None = None  # T, after as many initial ones
     patience: int | None = None  # rounds that may be no better on validation; None: all are made
     batch_size: int | None = None
@@ -73,6 +74,11 @@ class Settings:
             raise InputError(
                 "k must be 1 or more with pieces, as they are of neighbours, found 0; leave one of "
                 "them out"
+            )
+        if self.pieces and self.cautious:
+            raise InputError(
+                "pieces must have neighbours in every round, and cautious means in some; leave one "
+                "of them out"
             )
         if not 0 < self.validation < 1:
             raise InputError(
@@ -121,7 +127,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("rounds", "patience", "batch_size", "size"), ((int, _NONE), "a whole number")),
     **dict.fromkeys(("learning_rate", "weight_decay", "validation"), ((int, float), "a number")),
     **dict.fromkeys(("pretrained", "baseline"), ((bool,), "true or false")),
-    **dict.fromkeys(("augment", "pieces"), ((bool, _NONE), "true or false")),
+    **dict.fromkeys(("augment", "cautious", "pieces"), ((bool, _NONE), "true or false")),
     "tau": ((int, float, _NONE), "a number"),
     "k": ((int, str, _NONE), "a whole number or 'auto'"),
     "seed": ((int,), "a whole number"),
