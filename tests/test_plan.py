@@ -343,31 +343,3 @@ def test_r_is_between_one_and_k_times(k: int, r_times: float) -> None:
 def test_only_empty_classes_are_named() -> None:
     with pytest.raises(InputError, match="found none of 2, 4; remove"):
         Plan.automatic(torch.tensor([10, 1, 0, 2, 0]))
-
-
-def test_a_cautious_plan_is_the_same_but_for_how_far_classes_must_be_apart() -> None:
-    plan = Plan.automatic(torch.tensor([100, 20, 4]))
-    cautious = plan.cautious()
-    assert vectors(cautious) == vectors(plan)
-    assert cautious.minority.equal(plan.minority)
-    assert (plan.apart, cautious.apart, plan.cautious(2.0).apart) == (0, 1 / 3, 2)
-    assert repr(cautious) == "Plan(k=[0, 5, 5], r=[1, 5, 25], apart=0.33)"
-    assert cautious.fitted_to(torch.tensor([100, 20, 6])).apart == 1 / 3
-    assert cautious.cautious(0.0).apart == cautious.without_neighbours().apart == 0
-    levelled = plan.without_neighbours()
-    assert levelled.cautious() is levelled
-
-
-@pytest.mark.parametrize("apart", [-0.1, float("nan"), "far", None])
-def test_how_far_apart_is_a_number(apart: object) -> None:
-    with pytest.raises(InputError, match=r"apart must be a number ≥ 0, found"):
-        Plan([1, 1], [1, 1], apart=apart)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("augmented", "pieces", "apart"), [(False, False, 1 / 3), (True, False, 0), (True, True, 0)]
-)
-def test_the_default_is_cautious_where_it_has_neighbours_that_it_can_do_without(
-    augmented: bool, pieces: bool, apart: float
-) -> None:
-    assert default_plan(torch.tensor([100, 20]), None, augmented, pieces).apart == apart

@@ -72,9 +72,9 @@ class DOSClassifier(
 
     ``minority`` names the labels to over-sample; "auto" takes those with less than half the
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
-    training without DOS. Left out, k is 5, and 0 with ``augment``, where neighbours do harm;
-    ``k="auto"`` chooses k and r_times on a fifth of the samples, then trains on all of them.
-    ``ensemble`` networks of other seeds are averaged; on a GPU ten cost little more than one.
+    training without DOS. Left out, k is 5 where classes are apart (`Plan.cautious`), 0 with
+    ``augment``; ``k="auto"`` chooses k and r_times on a fifth of the samples first. ``ensemble``
+    networks of other seeds are averaged; on a GPU ten cost little more than one.
     ``early_stopping`` holds out ``validation_fraction`` of every class, ends when
     ``n_iter_no_change`` rounds of DOS have not raised the F1 of the minority on it (of all classes
     where none is favoured), and keeps the best weights; candidates for k are trained to the end.
@@ -92,11 +92,10 @@ class DOSClassifier(
     ``n_features_in_`` (the second axis of X) and ``feature_names_in_`` where X has column names.
 
     >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> X, y = X[:141], y[:141]  # of the third wine, 11 samples are left
+    >>> X, y = (one[:141] for one in load_wine(return_X_y=True))  # 11 of the third wine
     >>> classifier = DOSClassifier(minority=[2]).fit(X, y)
     >>> classifier.plan_
-    Plan(k=[0, 0, 5], r=[1, 1, 6])
+    Plan(k=[0, 0, 5], r=[1, 1, 6], apart=0.33)
     >>> bool(classifier.score(X, y) > 0.95), classifier.transform(X).shape
     (True, (141, 64))
     """
@@ -106,7 +105,7 @@ class DOSClassifier(
         network: Network | Callable[[tuple[int, ...], int], Network] | None = None,
         *,
         minority: str | Sequence[Any] | None = "auto",
-        k: int | str | None = None,  # or "auto"; default: 5, and 0 with augment and no pieces
+        k: int | str | None = None,  # or "auto"; default: 5, cautious, and 0 with augment
         r_times: float = 1.0,  # r = r_times / R
         rounds: int = 30,  # T; enough for iris (2 batches a round); digits take 4 s
         initial_rounds: int | None = None,  # as many as rounds
@@ -211,8 +210,7 @@ class DOSClassifier(
             )
             k, r_times = self.candidates_[0].k, self.candidates_[0].r_times
         plan = plan_of(kept.class_counts, k, r_times).fitted_to(kept.class_counts, kept.classes)
-        if self.k is None and not self.pieces:
-            plan = plan.cautious()
+        plan = plan.cautious() if self.k is None and not self.pieces else plan
         stop = replace(stop, group="majority") if stop and not plan.minority.any() else stop
         self._train(partial(train, validation=held_out, stop=stop), kept, plan, seeds)
         self.history_, self.network_ = self.histories_[0], self.networks_[0]

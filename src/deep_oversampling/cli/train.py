@@ -54,11 +54,7 @@ def train(
     ] = None,
     cautious: Annotated[
         bool | None,
-        typer.Option(
-            "--cautious/--no-cautious",
-            help="No neighbours in rounds that begin with classes in one heap.",
-            show_default="cautious where k is not said",
-        ),
+        typer.Option(help="Neighbours where classes are apart.", show_default="without --k"),
     ] = None,
     rounds: Annotated[
         int | None,
