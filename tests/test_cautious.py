@@ -7,7 +7,18 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from deep_oversampling import DOSClassifier, InputError, Plan, Samples, cli, embed, oversample
+from deep_oversampling import (
+    DOSClassifier,
+    InputError,
+    Plan,
+    Samples,
+    TrainingError,
+    cli,
+    embed,
+    fit,
+    fit_many,
+    oversample,
+)
 from deep_oversampling.moments import moments_of
 from deep_oversampling.plan import default_plan
 from picture_files import folder_of
@@ -128,9 +139,25 @@ def test_dos_train_is_cautious_where_k_is_not_said(tmp_path: Path, monkeypatch: 
         assert done.exit_code == 0, done.output
         told = " ".join(done.output.split())
         assert ("mixed from k neighbours where classes are apart" in told) == cautious
+        info = " ".join(call(cli.app, ["info", "run"]).output.split())
+        assert ("where classes are apart, r = " in info) == cautious
         assert f"cautious = {str(cautious).lower()}" in Path("run/config.toml").read_text()
     again = call(cli.app, ["train", "--config", "run/config.toml", "--out", "again"])
     assert "where classes are apart" in " ".join(again.output.split())
     refused = call(cli.app, [*usual, "--cautious", "--pieces", "--out", "other"])
     assert refused.exit_code != 0
     assert "pieces must have neighbours in every round" in " ".join(refused.output.split())
+
+
+def test_of_networks_that_are_trained_at_once_each_is_cautious_by_itself() -> None:
+    samples = blobs()
+    plan = Plan.automatic(samples.class_counts)
+    plans = [plan.cautious(1e9), plan, plan.cautious(1e9)]
+    networks, alone = [[small(seed=seed) for seed in range(3)] for _ in range(2)]
+    options: dict[str, Any] = {"rounds": 2, "device": "cpu"}
+    found = fit_many(networks, samples, plans, at_once=3, **options)
+    had = [not isinstance(one, TrainingError) and one.rounds[-1].embedding_loss for one in found]
+    assert list(map(bool, had)) == [False, True, False]
+    for seed, (network, one) in enumerate(zip(networks, alone, strict=True)):
+        fit(one, samples, plans[seed], seed=seed, recover=False, **options)
+        assert torch.allclose(weights(network), weights(one), atol=1e-5)
