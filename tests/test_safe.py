@@ -6,7 +6,7 @@ import torch
 
 import how_long
 from contests import pictures
-from safe import beyond_noise, differences, joined, mean_f1, means, table
+from safe import beyond_noise, differences, joined, mean_f1, means, of_tables, table
 from targets import table as table_of_targets
 
 
@@ -108,3 +108,22 @@ def test_pieces_stand_beside_the_others_where_all_were_run() -> None:
     assert first.count(" (") == 2
     assert first.endswith("| – / – |")
     assert of_form.endswith("| – |")
+
+
+def test_tables_have_means_and_counts_of_their_own() -> None:
+    kinds = {"plain": 0.6, "DOS": 0.7, "DOS, cautious": 0.8}
+    lines = [line(s, **{kind: v + v * s / 70 for kind, v in kinds.items()}) for s in range(3)]
+    short = [{**one, "case": "tables, titanic, natural, T = 3"} for one in lines]
+    shown = of_tables([*lines, *short])
+    assert "| DOS, T = 3 | .710 | .610 | 1 / 0 | 1 / 0 |" in shown
+    assert "| DOS |" not in shown
+    assert "titanic" not in table(short, "even")
+    assert "default against plain, even: better in 1" in beyond_noise(short, "default", "plain")
+
+
+def test_the_default_is_cautious_where_that_was_run() -> None:
+    lines = [line(s, **{"plain": 0.5 + s / 100, "DOS": 0.6 - s / 100}) for s in range(3)]
+    assert ".510 → .590" in table(lines, "even")
+    for one in lines:
+        one["DOS, cautious"] = {"even": 0.7, "as trained": 0.7}
+    assert ".510 → .700" in table(lines, "even")

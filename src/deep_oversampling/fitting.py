@@ -54,7 +54,7 @@ __all__ = ["fit", "fit_many"]
 def fit(
     network: Network,
     samples: Samples,
-    plan: Plan | None = None,  # default: automatic and cautious, with augment without k (docs/safe)
+    plan: Plan | None = None,  # default: automatic, cautious, with augment k = 0; pieces: in_part
     *,
     rounds: int = 3,  # T
     initial_rounds: int | None = None,  # default: as many as rounds (R11)
