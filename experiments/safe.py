@@ -323,7 +323,8 @@ def _by_case(lines: Sequence[dict[str, Any]], how: str) -> dict[str, dict[str, A
         there = [kind for kind in KINDS if all(kind in line for line in own)]
         columns[case] = {kind: np.array([line[kind][how] for line in own]) for kind in there}
         default = default_of(case, there)
-        for rate, kind in (("", default), (", cosine", f"{default}, cosine")):
+        falling = f"{default.removesuffix(', cautious')}, cosine"
+        for rate, kind in (("", default), (", cosine", falling)):
             if kind in there:
                 columns[case][f"default{rate}"] = columns[case][kind]
     return columns

@@ -1,5 +1,6 @@
 """The story of a run: what was trained, gathered as it was."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,18 @@ def test_moments_are_seen_by_one_projection(told: tuple[Task, Outcome, Story]) -
     assert last.mean(0) == pytest.approx(0, abs=1e-4)
     kept = torch.linalg.svdvals(v - v.mean(0))[:2].numpy()  # the two widest directions
     assert np.linalg.svd(last, compute_uv=False) == pytest.approx(kept, rel=1e-3)
+
+
+def test_nothing_was_mixed_in_a_last_round_without_neighbours(
+    told: tuple[Task, Outcome, Story],
+) -> None:
+    task = replace(told[0], plan=told[0].plan.cautious(apart=1e9))
+    outcome = train(task)
+    assert outcome is not None
+    story = tell(task, outcome, make_record(task, outcome, held_out=True))
+    assert story.over_sampled == ()
+    assert story.presented.tolist() == [24, 16, 18]
+    assert story.facts["k"] == "5, where classes are apart"
 
 
 def test_over_sampled_examples_are_rows_of_the_last_round(
