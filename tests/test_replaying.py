@@ -33,7 +33,7 @@ from deep_oversampling.cuda_graphs import CudaGraphs
 from deep_oversampling.objectives import single_task
 from deep_oversampling.seeding import isolated, streams
 from deep_oversampling.stages import Stage, train_stages
-from toy import blobs, generator, small, weights
+from toy import blobs, generator, small, train, weights
 
 close = torch.testing.assert_close
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
@@ -121,6 +121,28 @@ def test_an_optimiser_that_forgets_needs_another_recording(recorder: Again) -> N
     assert recorder.recorded == 2
 
 
+def some_rounds_without_neighbours() -> tuple[Plan, dict[str, int]]:
+    """A cautious plan, and how long to train by it: classes come apart on the way."""
+    plan, length = Plan(k=[0, 0, 5], r=[1, 1, 3]), {"rounds": 12, "initial_rounds": 1}
+    history = train(small(), blobs(), plan.without_neighbours(), **length)
+    ratios = [one.ratio for one in history.spreads]
+    return plan.cautious((ratios[0] + ratios[-1]) / 2), length
+
+
+def test_rounds_without_neighbours_have_a_recording_of_their_own(
+    recorder: Again, monkeypatch
+) -> None:
+    plan, length = some_rounds_without_neighbours()
+    before, network = recorder.recorded, small()
+    history = train(network, blobs(), plan, batch_size=4, **length)
+    assert {one.embedding_loss > 0 for one in history.rounds[1:]} == {False, True}
+    assert recorder.recorded - before >= 3  # single-task, multi-task without neighbours, and with
+    monkeypatch.undo()
+    same = small()
+    train(same, blobs(), plan, batch_size=4, **length)
+    assert torch.equal(weights(network), weights(same))
+
+
 def test_a_refusal_is_said_once_and_training_goes_on(
     recorder: Again, monkeypatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,7 +198,8 @@ def on_cuda(
 ) -> list[Tensor]:
     networks = [make(seed) for seed in range(3)]
     options = {**OPTIONS, "device": "cuda", "engine": engine, "at_once": at_once, **options}
-    fit_many(networks, [blobs(seed=e) for e in range(3)], [PLAN] * 3, **options)
+    plans = [options.pop("plan", PLAN)] * 3
+    fit_many(networks, [blobs(seed=e) for e in range(3)], plans, **options)
     return [weights(network).cpu() for network in networks]
 
 
@@ -188,6 +211,16 @@ def test_graph_is_eager_is_stacked(make, optimizer) -> None:
     eager = on_cuda(make, Engine(replay=False), 1, **options)
     for engine, at_once in ((Engine(), 1), (Engine(), 3), (Engine(replay=False), 3)):
         for one, other in zip(eager, on_cuda(make, engine, at_once, **options), strict=True):
+            close(other, one, rtol=1e-3, atol=1e-4)
+
+
+@on_gpu
+def test_rounds_without_neighbours_on_a_gpu() -> None:
+    plan, length = some_rounds_without_neighbours()
+    eager = on_cuda(NETWORKS["mlp"], Engine(replay=False), 1, plan=plan, **length)
+    for at_once in (1, 3):
+        replayed = on_cuda(NETWORKS["mlp"], Engine(), at_once, plan=plan, **length)
+        for one, other in zip(eager, replayed, strict=True):
             close(other, one, rtol=1e-3, atol=1e-4)
 
 
