@@ -3,11 +3,11 @@
     python experiments/modern.py DATA OUT.jsonl --imbalance exp:100 --forms 'la*' --seeds 5
     python experiments/modern.py DATA OUT.jsonl --forms la 'la+dos-half[k=10,pull=1.0]'
 
-The protocol is that of ``dos compare --recipe cifar-lt`` (docs/modern.md). Forms are judged by the
-images that the imbalance protocol took away, all of them, as mean recall over the classes; the test
-set is not read but for the last table, with ``--judge test``. What partners trained is kept in the
-folder of OUT, so a form costs only what it adds; what OUT has already is not run again. One JSON
-line per training.
+The protocol is that of ``dos compare --recipe cifar-lt`` (docs/modern.md), that of choices is in
+docs/finding.md: forms are judged by the images that the imbalance protocol took away, all of them,
+as mean recall over the classes; the test set is not read but for the last table, with ``--judge
+test``. What partners trained is kept in the folder of OUT, so a form costs only what it adds; what
+OUT has already is not run again. One JSON line per training.
 """
 
 import argparse

@@ -94,7 +94,7 @@ def fit(
 
     ``pieces=0.5`` is the form for pictures and modern networks: targets and pictures are made of
     the same parts, and classes are levelled in part. What is trained for long and judged evenly
-    gains by a margin for rare ones as well, ``tau=1.0`` or more (docs/modern.md).
+    gains by a margin for rare ones as well, ``tau=1.0`` or more (docs/margin.md).
 
     With ``peers``, every process makes the same call and ends with the same weights as one process
     would, up to rounding, unless dropout draws or batch norm sees its own rows only. The first

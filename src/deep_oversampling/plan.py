@@ -36,7 +36,7 @@ def default_tau(pieces: float) -> float:
     """τ of the margin where nobody says how much: none, or with pieces the q of `Plan.in_part`.
 
     That makes up for how classes are presented, and for no more. Long trainings that are judged
-    evenly gain by a larger one, which does harm in short ones (docs/modern.md).
+    evenly gain by a larger one, which does harm in short ones (docs/margin.md).
     """
     return _PART if pieces else 0.0
 

@@ -51,7 +51,7 @@ def batches(
     """Every row once, in random order, in batches of one shape, padded and masked.
 
     All have as many rows, but for one: where the last had the two that are left over, these alone
-    would make a step, and at a large learning rate it is a blow (docs/modern.md).
+    would make a step, and at a large learning rate it is a blow (docs/finding.md).
 
     >>> rows, present = batches(7, 6, torch.Generator())
     >>> rows.shape, present.sum(1), sorted(rows[present].tolist())
