@@ -75,6 +75,7 @@ ORDER = [
     "export",
     "duration",
     "algorithm",
+    "beginning",
     "fitting",
     "data",
     "selection",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from .algorithm import deep_over_sampling
 from .augmentation import Augmentation
+from .beginning import Asked, Beginning
 from .checks import (
     check_apart,
     check_asked,
@@ -28,24 +29,18 @@ from .checks import (
     check_shared,
     check_steps,
 )
-from .embeddings import embed_classes
 from .engine import Engine
 from .errors import InputError, TrainingError
 from .history import History, Round
 from .losses import Loss, entropy
-from .metrics import measure
-from .mishaps import Examination, never_predicted
-from .network import Network, pick_device, predict
+from .network import Network, pick_device
 from .peers import Peers
 from .plan import Plan, default_plan, default_tau
-from .resuming import Checkpoints, described
+from .resuming import Checkpoints
 from .samples import Samples
-from .seeding import streams
 from .shared_norm import shared_batch_norm
-from .snapshot_checks import Training
-from .snapshots import Snapshot
-from .stages import Judge, Member, Schedule, Stage, cosine, sgd
-from .stopping import EarlyStopping, until_no_better
+from .stages import Schedule, cosine, sgd
+from .stopping import EarlyStopping
 from .together import how_many, train_together, why_in_turn
 
 __all__ = ["fit", "fit_many"]
@@ -199,12 +194,25 @@ def fit_many(
             f"found defaults of {sorted(sizes)}"
         )
     peers = peers or Peers()
-    place, makers, presented = pick_device(device), [], set()
+    place = pick_device(device)
     check_shared(peers, networks, min(sizes), engine, place)
     moved = {id(own): own.to(place) for own in all_samples}
+    asked = Asked(
+        batch_size=min(sizes),
+        optimizer=optimizer,
+        schedule=schedule,
+        augment=augment,
+        engine=engine,
+        validation=validation,
+        stop=stop,
+        peers=peers,
+        sync_batch_norm=sync_batch_norm,
+        checkpoint=checkpoint,
+    )
     tau = default_tau(pieces) if tau is None else tau
     # only what is asked for: so the checkpoints of trainings without them still fit
     form: dict[str, Any] = {n: one for n, one in (("pieces", pieces), ("tau", tau)) if one}
+    makers, presented = [], set()
     for e, network in enumerate(networks):
         own, plan = all_samples[e], all_plans[e]
         check_numbers(own, rounds, initial_rounds, batch_size, pulls[e], pull_limit)
@@ -212,8 +220,7 @@ def fit_many(
         plan = plan or default_plan(counts, own.classes, augment is not None, bool(pieces))
         plan = plan.fitted_to(counts, own.classes)
         check_pieces(pieces, tau, weighted, own, plan, used=loss is entropy or initial_rounds != 0)
-        presents = int(plan.rows(counts).sum())
-        presented.add((len(own), presents))
+        presented.add((len(own), int(plan.rows(counts).sum())))
         network.to(place)
         own = moved[id(own)]
         check_outputs(network, own, validation)
@@ -236,42 +243,9 @@ def fit_many(
             augment=augment,
             **form,
         )
-        judge = partial(_scores, data=validation, plan=plan, peers=peers) if validation else None
         report = partial(on_round, e) if on_round and peers.first else None
-        snapshot = None
-        if checkpoint is not None or peers.size > 1:
-            settings = {**algorithm.keywords, "k": plan.k.tolist(), "r": plan.r.tolist()}
-            settings |= {"apart": plan.apart} if plan.apart else {}
-            settings |= {"batch_size": min(sizes), "seed": seeds[e], "augment": augment}
-            settings |= {"optimizer": optimizer(network.parameters()), "schedule": schedule}
-            settings |= {"engine": engine, "network": network, "samples": own}
-            settings |= {"stop": stop, "validation": validation} if stop else {}
-            told = {name: described(value) for name, value in settings.items()}
-            if peers.size > 1:
-                more = {"validation": described(validation), "kept": checkpoint is not None}
-                more |= {"sync_batch_norm": sync_batch_norm}
-                peers.check_alike(told | more)
-                peers.as_first(list(network.state_dict().values()))
-            if checkpoint is not None:
-                rows = [len(own)] * settings["initial_rounds"] + [presents] * rounds
-                steps = [-(-one // min(sizes)) for one in rows]
-                judged = (stop.group, stop.measure) if stop else None
-                training = Training(network, optimizer, steps, judged)
-                snapshot = checkpoint.open(told, training, peers=peers)
-        make = _maker(
-            algorithm,
-            network,
-            own,
-            seeds[e],
-            augment,
-            judge,
-            report,
-            stop,
-            snapshot,
-            validation,
-            peers,
-        )
-        makers.append(partial(make, recover=recover))
+        begins = Beginning(asked, algorithm, network, own, plan, seeds[e], report)
+        makers.append(partial(begins.member, recover=recover))
     at_once = how_many(many, place) if at_once is None else at_once
     if at_once > 1 and (reason := why_in_turn(networks[0], optimizer, even=len(presented) == 1)):
         logging.getLogger(__name__).warning("trained one after the other: %s", reason)
@@ -281,7 +255,7 @@ def fit_many(
             members = train_together(
                 makers,
                 at_once=at_once,
-                batch_size=sizes.pop(),
+                batch_size=asked.batch_size,
                 optimizer=optimizer,
                 schedule=schedule,
                 augment=augment,
@@ -293,58 +267,3 @@ def fit_many(
         if checkpoint is not None:
             checkpoint.close()
     return [member.error or member.history for member in members]
-
-
-def _maker(
-    algorithm: Callable[..., Iterator[Stage]],
-    network: Network,
-    samples: Samples,
-    seed: int,
-    augment: Augmentation | None,
-    judge: Judge | None,
-    on_round: Callable[[Round], None] | None,
-    stop: EarlyStopping | None,
-    snapshot: Snapshot | None,  # to go on from
-    validation: Samples | None,
-    peers: Peers,
-) -> Callable[..., Member]:
-    """A training that can begin again: with the weights of now, and all draws as at first."""
-    tensors = [*network.parameters(), *network.buffers()]
-    start: list[Tensor] = []
-
-    def make(*, recover: bool) -> Member:
-        for tensor, before in zip(tensors, start, strict=False):  # none the first time
-            tensor.data.copy_(before)
-        start[:] = [tensor.detach().clone() for tensor in tensors]
-        rng, history, done, best = streams(seed), History(), 0, dict[str, Tensor]()
-        if snapshot:  # targets are made from the weights that a round starts from
-            network.load_state_dict(snapshot.whole)
-            history, done, best = snapshot.history, snapshot.rounds, dict(snapshot.best)
-
-        def stages() -> Iterator[Stage]:
-            made = algorithm(rng=rng, done=done, peers=peers)
-            yield from until_no_better(made, network, history, stop, best) if stop else made
-            none = torch.zeros(samples.n, dtype=torch.bool)
-            last = embed_classes(
-                network, samples, none, augment=augment, generator=rng("last views"), peers=peers
-            )
-            history.spreads.append(last.spread)
-            if validation:
-                p, t = predict(network, validation.x, peers=peers), len(history.rounds)
-                history.mishaps += never_predicted(p, validation.y, validation.classes, t)
-
-        member = Member(network, stages(), rng, judge, on_round, history, best=best)
-        if recover:
-            member.recover, member.examine = True, Examination(network, samples.x)
-        return member
-
-    return make
-
-
-def _scores(
-    network: Network, data: Samples, plan: Plan, peers: Peers
-) -> dict[str, dict[str, float]]:
-    """Measures on validation data, for the classes that the plan favours and the others."""
-    report = measure(predict(network, data.x, peers=peers), data.y)
-    groups = {"minority": plan.minority.numpy(), "majority": ~plan.minority.numpy()}
-    return {name: report.mean(group) for name, group in groups.items() if group.any()}
