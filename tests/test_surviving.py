@@ -134,11 +134,12 @@ def test_a_run_is_for_one_process_at_a_time() -> None:
 
 
 def test_early_stopping_goes_on() -> None:
-    finished("--patience", "1", "--out", "whole")
+    early = ["--patience", "1", "--k", "5"]
+    finished(*early, "--out", "whole")
     patch = stop_at(24, signal.SIGTERM)
-    assert call("--patience", "1").exit_code == 143
+    assert call(*early).exit_code == 143
     patch.undo()
-    finished("--patience", "1")
+    finished(*early)
     assert told("r") == told("whole")
     history = json.loads(Path("r/run.json").read_text())["history"]
     assert all(history[method]["kept"] is not None for method in ("dos", "plain"))

@@ -22,7 +22,8 @@ COUNTS = {"apple": 30, "pear": 20, "plum": 8}
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Outcome, Story]:
     place = tmp_path_factory.mktemp("told")
     folder = folder_of(place / "fruit", COUNTS, (12, 12, 3))
-    task = prepare(Settings(str(folder), rounds=3, device="cpu"), load(folder, cache=place / "c"))
+    settings = Settings(str(folder), rounds=3, k=5, device="cpu")
+    task = prepare(settings, load(folder, cache=place / "c"))
     outcome = train(task)
     assert outcome is not None
     return task, outcome, tell(task, outcome, make_record(task, outcome, held_out=True))
@@ -54,13 +55,13 @@ def test_moments_are_seen_by_one_projection(told: tuple[Task, Outcome, Story]) -
 def test_nothing_was_mixed_in_a_last_round_without_neighbours(
     told: tuple[Task, Outcome, Story],
 ) -> None:
-    task = replace(told[0], plan=told[0].plan.cautious(apart=1e9))
+    task = replace(told[0], plan=told[0].plan.cautious(1.0))
     outcome = train(task)
     assert outcome is not None
     story = tell(task, outcome, make_record(task, outcome, held_out=True))
     assert story.over_sampled == ()
     assert story.presented.tolist() == [24, 16, 18]
-    assert story.facts["k"] == "5, where classes are apart"
+    assert story.facts["k"] == "5, once classes are known"
 
 
 def test_over_sampled_examples_are_rows_of_the_last_round(

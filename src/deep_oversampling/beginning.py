@@ -130,7 +130,7 @@ class Beginning:
         before there was such a thing still fit."""
         asked, plan = self.asked, self.plan
         found = {**self.algorithm.keywords, "k": plan.k.tolist(), "r": plan.r.tolist()}
-        found |= {"apart": plan.apart} if plan.apart else {}
+        found |= {"known": plan.known} if plan.known else {}
         found |= {"batch_size": asked.batch_size, "seed": self.seed, "augment": asked.augment}
         found |= {"optimizer": asked.optimizer(self.network.parameters())}
         found |= {"schedule": asked.schedule, "engine": asked.engine}

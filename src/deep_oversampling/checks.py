@@ -297,7 +297,7 @@ def check_pieces(
             "pieces must be of neighbours, found k = 0 for all classes; give a k of 1 or more, or "
             "leave pieces out"
         )
-    if pieces and plan.apart:
+    if pieces and plan.known:
         raise InputError(
             "pieces must have neighbours in every round, found a cautious plan; give it as it was "
             "made, such as Plan.in_part, or leave pieces out"

@@ -27,6 +27,9 @@ class Embeddings:
     rows: Tensor  # (s,)    the samples whose embeddings are kept, in their order
     v: Tensor  # (s, d)
     moments: Moments  # of all m
+    known: float | None = (
+        None  # what g tells of the classes: 0 as by guessing, 1 all; None: unasked
+    )
 
     @classmethod
     def of(cls, v: Tensor, samples: Samples, wanted: Tensor) -> Embeddings:  # (m, d), (n,)
@@ -60,30 +63,48 @@ def embed_classes(
     generator: Generator | None = None,  # of the changes
     peers: Peers | None = None,  # with which the samples are shared
 ) -> Embeddings:
-    """v_i = f(x_i) for every sample, as `embed` computes it, a block at a time."""
+    """v_i = f(x_i) for every sample, as `embed` computes it, a block at a time; g looks on."""
     change = _changing(augment, len(samples), generator) if augment else None
     of = partial(in_chunks, network, network.embed, samples.x, change=change)
     peers, rows, m = peers or Peers(), _rows(samples, wanted), len(samples)
     parts, place = peers.parts(m), rows.cpu()  # a GPU is not waited for in every block
     bounds, part = [_within(place, one) for one in parts], peers.part_of(parts)
     (start, stop), at = peers.part_of(bounds), part.start
-    v, moments = torch.empty(0), None
+    v, moments, told = torch.empty(0), None, torch.empty(0)
     with evaluating(network):
         for block in _blocks(of(part)):
             if moments is None:
                 moments = Moments.starting(block[0], samples.n)
                 v = block.new_empty(stop - start, block.shape[1])
-            moments.add(block, samples.y[at : at + len(block)])
+                told = torch.zeros_like(moments.count)  # samples of each class that g tells
+            y = samples.y[at : at + len(block)]
+            moments.add(block, y)
+            told.index_add_(0, y.to(told.device), _right(network, block, y).to(told))
             first, last = _within(place, slice(at, at + len(block)))
             v[first - start : last - start] = block[rows[first:last].to(block.device) - at]
             at += len(block)
     assert moments is not None  # there is a sample at least
     if len(parts) > 1:
-        everyone = peers.collected(moments.flat().unsqueeze(0), [1] * len(parts))
-        moments = Moments.joined(list(everyone), samples.n)
+        sent = torch.cat([moments.flat(), told])
+        everyone = peers.collected(sent.unsqueeze(0), [1] * len(parts))
+        moments = Moments.joined(list(everyone[:, : -samples.n]), samples.n)
+        told = everyone[:, -samples.n :].sum(0)
     if not bool(moments.total.isfinite().all()):
         _name_the_first(network, of, len(samples), part, peers)
-    return Embeddings(rows, peers.collected(v, [b - a for a, b in bounds]), moments)
+    kept, known = peers.collected(v, [b - a for a, b in bounds]), _known(told, moments.count)
+    return Embeddings(rows, kept, moments, known)
+
+
+def _right(network: Network, v: Tensor, y: Tensor) -> Tensor:  # (b, d), (b,) -> (b,)
+    logits: Tensor = network.classifier(v)
+    return logits.argmax(1) == y.to(v.device)
+
+
+def _known(told: Tensor, counts: Tensor) -> float:  # (n,), (n,)
+    """How far g is on the way from guessing to telling all, every class counting the same."""
+    recall = float((told / counts.clamp(min=1)).mean())
+    guessed = 1 / len(counts)
+    return max(0.0, (recall - guessed) / (1 - guessed))
 
 
 def _within(place: Tensor, part: slice) -> tuple[int, int]:

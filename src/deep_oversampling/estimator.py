@@ -72,7 +72,7 @@ class DOSClassifier(
 
     ``minority`` names the labels to over-sample; "auto" takes those with less than half the
     samples of the largest class, None treats all classes alike. ``minority=None, k=0`` is plain
-    training without DOS. Left out, k is 5 where classes are apart (`Plan.cautious`), 0 with
+    training without DOS. Left out, k is 5 once classes are known (`Plan.cautious`), 0 with
     ``augment``; ``k="auto"`` chooses k and r_times on a fifth of the samples first. ``ensemble``
     networks of other seeds are averaged; on a GPU ten cost little more than one.
     ``early_stopping`` holds out ``validation_fraction`` of every class, ends when
@@ -95,7 +95,7 @@ class DOSClassifier(
     >>> X, y = (one[:141] for one in load_wine(return_X_y=True))  # 11 of the third wine
     >>> classifier = DOSClassifier(minority=[2]).fit(X, y)
     >>> classifier.plan_
-    Plan(k=[0, 0, 5], r=[1, 1, 6], apart=0.33)
+    Plan(k=[0, 0, 5], r=[1, 1, 6], known=0.4)
     >>> bool(classifier.score(X, y) > 0.95), classifier.transform(X).shape
     (True, (141, 64))
     """

@@ -180,13 +180,19 @@ def oversample(
 
     With ``weighted=False`` every member has weight 1: the losses ℓ_f, ℓ_g of the unweighted
     overloaded set 𝒵. Of v, only what classes with k_j > 0 have is kept. A plan that is cautious
-    has no neighbours where classes are not apart in v.
+    has no neighbours where g knows too little of the classes.
     """
     device, y = samples.y.device, samples.y
     if isinstance(v, Tensor):
         _check(samples, v, plan)
         v = Embeddings.of(v, samples, plan.k > 0)
-    if v.spread.ratio < plan.apart:
+    if plan.known and v.known is None:
+        raise InputError(
+            "a cautious plan must know what g makes of the embeddings, found embeddings alone; use "
+            "embeddings.embed_classes(network, samples, plan.k > 0), or give the plan that this "
+            "round is to have: plan.cautious(0), or plan.without_neighbours()"
+        )
+    if v.known is not None and v.known < plan.known:
         plan = plan.without_neighbours()
         v = v.of_classes(plan.k > 0, y)
     r = _times(plan, y, generator)

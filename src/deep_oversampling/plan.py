@@ -19,7 +19,7 @@ from .errors import InputError
 __all__ = ["Plan", "default_k", "default_plan", "default_tau"]
 
 _NAMED = 5  # classes in warnings, one each
-_APART = 1 / 3  # variance between classes per variance within: below it neighbours do harm
+_KNOWN = 0.4  # of the way from guessing to telling every sample's class: before it neighbours harm
 _PART = 0.5  # q: half way between classes as they are and levelled ones, on a logarithmic scale
 
 
@@ -48,8 +48,8 @@ class Plan:
     k_j = 0, r_j = 1 is plain training of class j; k_j = 0, r_j > 1 is random over-sampling. r_j may
     be a fraction: then some samples of the class, others in every round, are presented once more.
     ``minority`` marks the classes that the plan favours: by default those with more than the
-    least k or r, so none where all classes are treated alike. With ``apart`` there are neighbours
-    in rounds alone that begin with classes so far apart (`cautious`).
+    least k or r, so none where all classes are treated alike. With ``known`` there are neighbours
+    in rounds alone that begin with a g that knows so much of the classes (`cautious`).
 
     >>> Plan(k=[0, 5], r=[1, 20])
     Plan(k=[0, 5], r=[1, 20])
@@ -58,7 +58,7 @@ class Plan:
     k: Tensor  # (n,)  ≥ 0
     r: Tensor  # (n,)  ≥ 1, integers or, where one is a fraction, floats
     minority: Tensor  # (n,)  bool
-    apart: float  # ≥ 0, variance of the embeddings between classes over that within them
+    known: float  # within 0 and 1, from guessing to telling the class of every sample
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Plan:
         r: Tensor | Sequence[float],
         minority: Tensor | Sequence[bool] | None = None,
         *,
-        apart: float = 0.0,
+        known: float = 0.0,
     ) -> None:
         k, r = _numbers("k", k, least=0, whole=True), _numbers("r", r, least=1, whole=False)
         if len(k) != len(r):
@@ -74,15 +74,15 @@ class Plan:
                 f"k and r must name the same classes, found {len(k)} values of k and {len(r)} of r"
             )
         favoured = (k > k.min()) | (r > r.min()) if minority is None else _marks(minority, len(k))
-        if not isinstance(apart, Real) or not apart >= 0:
-            raise InputError(f"apart must be a number ≥ 0, found {apart!r}")
-        fields = {"k": k, "r": r, "minority": favoured, "apart": float(apart)}
+        if not isinstance(known, Real) or not 0 <= known <= 1:
+            raise InputError(f"known must be a share between 0 and 1, found {known!r}")
+        fields = {"k": k, "r": r, "minority": favoured, "known": float(known)}
         for field, value in fields.items():
             object.__setattr__(self, field, value)
 
     def __repr__(self) -> str:
         told = f"k={self.k.tolist()}, r={[round(one, 2) for one in self.r.tolist()]}"
-        return f"Plan({told}, apart={self.apart:.2g})" if self.apart else f"Plan({told})"
+        return f"Plan({told}, known={self.known:.2g})" if self.known else f"Plan({told})"
 
     @classmethod
     def for_minority(
@@ -201,17 +201,18 @@ class Plan:
         """Random over-sampling with the same number of presentations: k = 0, r as it is."""
         return Plan(torch.zeros_like(self.k), self.r, self.minority)
 
-    def cautious(self, apart: float = _APART) -> Plan:
-        """The plan with neighbours in rounds alone that begin with classes ``apart``.
+    def cautious(self, known: float = _KNOWN) -> Plan:
+        """The plan with neighbours in rounds alone that begin with a g that knows the classes.
 
-        Where samples of other classes are as near as those of its own, the neighbours of a sample
-        say little of its class, and do more harm than good (docs/safe.md). Other rounds over-sample
-        without them. Without neighbours a plan is cautious as it is.
+        Where g still guesses, the neighbours of a rare sample teach it little but to name its class
+        more often, and do more harm than good (docs/safe.md). What g ``known`` is the mean recall
+        of the classes on the samples themselves: 0 is what guessing has, 1 is all. Other rounds
+        over-sample without neighbours. A plan that has none is cautious as it is.
 
         >>> Plan(k=[0, 5], r=[1, 20]).cautious()
-        Plan(k=[0, 5], r=[1, 20], apart=0.33)
+        Plan(k=[0, 5], r=[1, 20], known=0.4)
         """
-        return Plan(self.k, self.r, self.minority, apart=apart) if bool(self.k.any()) else self
+        return Plan(self.k, self.r, self.minority, known=known) if bool(self.k.any()) else self
 
     def fitted_to(self, counts: Tensor, names: Sequence[str] | None = None) -> Plan:
         """The plan with k_j clamped to the m_j − 1 neighbours a class has, and said so (R8)."""
@@ -237,7 +238,7 @@ class Plan:
                 UserWarning,
                 stacklevel=3,
             )
-        return Plan(k, self.r, self.minority, apart=self.apart)
+        return Plan(k, self.r, self.minority, known=self.known)
 
 
 def default_plan(

@@ -54,7 +54,7 @@ def train(
     ] = None,
     cautious: Annotated[
         bool | None,
-        typer.Option(help="Neighbours where classes are apart.", show_default="without --k"),
+        typer.Option(help="Neighbours once classes are known.", show_default="without --k"),
     ] = None,
     rounds: Annotated[
         int | None,

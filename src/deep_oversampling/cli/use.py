@@ -209,7 +209,7 @@ def _planned(opened: Run) -> str:
     told = [f"k = {k}", f"r = {short(min(r))}" + f" to {short(max(r))}" * (max(r) > min(r))]
     with suppress(InputError):
         settings = opened.settings
-        told += ["neighbours where classes are apart"] * bool(k and settings.cautious)
+        told += ["neighbours once classes are known"] * bool(k and settings.cautious)
         told += ["pieces of neighbours"] * bool(settings.pieces)
         told += [f"a margin of τ = {settings.margin:g}"] * bool(settings.margin)
     return ", ".join(told)

@@ -31,7 +31,7 @@ class Settings:
     pretrained: bool = False  # weights that timm has
     weights: str | None = None  # a safetensors file to start from
     k: int | str | None = None  # or "auto"
-    cautious: bool | None = None  # neighbours where classes are apart; None: where k is not said
+    cautious: bool | None = None  # neighbours once g knows the classes; None: where k is not said
     rounds: int | None = None  # T, after as many initial ones
     patience: int | None = None  # rounds that may be no better on validation; None: all are made
     batch_size: int | None = None

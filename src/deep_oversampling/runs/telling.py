@@ -64,15 +64,15 @@ def _over_sampled(task: Task, outcome: Outcome) -> list[OverSampled]:
     train, plan, y = task.train, task.plan, task.train.y.cpu()
     kept = (plan.k > 0)[y].nonzero().flatten()
     rounds = outcome.histories["dos"].rounds
-    if not len(kept) or (plan.apart and not rounds[-1].embedding_loss):  # it was too cautious
+    if not len(kept) or (plan.known and not rounds[-1].embedding_loss):  # it was too cautious
         return []
     done = len(rounds)
     t, v = outcome.witness.before_last(outcome.networks["dos"], done)
     # who is whose neighbour does not depend on the other classes
-    known = Embeddings(kept, v.cpu(), moments_of(v.cpu(), y[kept], train.n))
+    kept_v = Embeddings(kept, v.cpu(), moments_of(v.cpu(), y[kept], train.n))
     rng = streams(task.settings.seed)
-    bold = plan.cautious(apart=0.0)  # ``known`` does not tell how far all classes are apart
-    z = oversample(train.to("cpu"), known, bold, generator=rng("weights", t))
+    bold = plan.cautious(0)  # what g knew then, nobody has kept
+    z = oversample(train.to("cpu"), kept_v, bold, generator=rng("weights", t))
     if task.settings.pieces:
         pieced = with_pieces(z, PIECES, generator=rng("pieces", t))
     counts = train.class_counts.cpu()
@@ -151,7 +151,7 @@ def _facts(task: Task, outcome: Outcome, record: Record) -> dict[str, str]:
         "margin": f"τ = {settings.margin:g}" if settings.margin else "",
         "k": f"{int(task.plan.k.max())}"
         + (" (chosen)" if task.candidates else "")
-        + (", where classes are apart" if task.plan.apart else ""),
+        + (", once classes are known" if task.plan.known else ""),
         "temperature": f"{outcome.temperature:.3g}",
         "seed": str(settings.seed),
         "device": str(task.device),

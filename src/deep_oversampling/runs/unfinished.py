@@ -74,7 +74,7 @@ class Unfinished:
         """So many rounds of the current training are those that another begins with."""
         assert self._current is not None
         k, r = plan.k.tolist(), plan.r.tolist()
-        own = {"k": k, "r": r, "apart": None, "pieces": None, "tau": None}  # plain rounds have none
+        own = {"k": k, "r": r, "known": None, "pieces": None, "tau": None}  # plain rounds have none
         self._current.begin_also(self._folder / method, rounds=rounds, **own)
 
     def keep(self, name: str, tensor: Tensor) -> None:
