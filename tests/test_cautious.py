@@ -36,9 +36,9 @@ def test_a_cautious_plan_is_the_same_but_for_how_much_g_must_know() -> None:
     cautious = plan.cautious()
     assert vectors(cautious) == vectors(plan)
     assert cautious.minority.equal(plan.minority)
-    assert (plan.known, cautious.known, plan.cautious(0.9).known) == (0, 0.4, 0.9)
-    assert repr(cautious) == "Plan(k=[0, 5, 5], r=[1, 5, 25], known=0.4)"
-    assert cautious.fitted_to(torch.tensor([100, 20, 6])).known == 0.4
+    assert (plan.known, cautious.known, plan.cautious(0.9).known) == (0, 0.6, 0.9)
+    assert repr(cautious) == "Plan(k=[0, 5, 5], r=[1, 5, 25], known=0.6)"
+    assert cautious.fitted_to(torch.tensor([100, 20, 6])).known == 0.6
     assert cautious.cautious(0.0).known == cautious.without_neighbours().known == 0
     levelled = plan.without_neighbours()
     assert levelled.cautious() is levelled
@@ -51,7 +51,7 @@ def test_how_much_g_must_know_is_a_share(known: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("augmented", "pieces", "known"), [(False, False, 0.4), (True, False, 0), (True, True, 0)]
+    ("augmented", "pieces", "known"), [(False, False, 0.6), (True, False, 0), (True, True, 0)]
 )
 def test_the_default_is_cautious_where_it_has_neighbours_that_it_can_do_without(
     augmented: bool, pieces: bool, known: float
@@ -154,7 +154,7 @@ def test_fit_is_cautious_where_nobody_gives_a_plan() -> None:
     assert not torch.equal(weights(found), weights(bold))
 
 
-@pytest.mark.parametrize(("k", "known"), [(None, 0.4), (5, 0), (0, 0)])
+@pytest.mark.parametrize(("k", "known"), [(None, 0.6), (5, 0), (0, 0)])
 def test_the_classifier_is_cautious_where_k_is_not_said(k: int | None, known: float) -> None:
     x, y = blobs().x.numpy(), blobs().y.numpy()
     assert DOSClassifier(k=k, rounds=1, device="cpu").fit(x, y).plan_.known == known

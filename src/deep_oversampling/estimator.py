@@ -95,7 +95,7 @@ class DOSClassifier(
     >>> X, y = (one[:141] for one in load_wine(return_X_y=True))  # 11 of the third wine
     >>> classifier = DOSClassifier(minority=[2]).fit(X, y)
     >>> classifier.plan_
-    Plan(k=[0, 0, 5], r=[1, 1, 6], known=0.4)
+    Plan(k=[0, 0, 5], r=[1, 1, 6], known=0.6)
     >>> bool(classifier.score(X, y) > 0.95), classifier.transform(X).shape
     (True, (141, 64))
     """

@@ -19,7 +19,7 @@ from .errors import InputError
 __all__ = ["Plan", "default_k", "default_plan", "default_tau"]
 
 _NAMED = 5  # classes in warnings, one each
-_KNOWN = 0.4  # of the way from guessing to telling every sample's class: before it neighbours harm
+_KNOWN = 0.6  # of the way from guessing to telling every sample's class: before it neighbours harm
 _PART = 0.5  # q: half way between classes as they are and levelled ones, on a logarithmic scale
 
 
@@ -210,7 +210,7 @@ class Plan:
         over-sample without neighbours. A plan that has none is cautious as it is.
 
         >>> Plan(k=[0, 5], r=[1, 20]).cautious()
-        Plan(k=[0, 5], r=[1, 20], known=0.4)
+        Plan(k=[0, 5], r=[1, 20], known=0.6)
         """
         return Plan(self.k, self.r, self.minority, known=known) if bool(self.k.any()) else self
 
