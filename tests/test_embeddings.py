@@ -129,6 +129,7 @@ def test_embeddings_at_hand_are_kept_alike() -> None:
     assert torch.equal(one.v, other.v)
     assert one.variance == other.variance
     assert one.spread == other.spread
+    assert other.known is None  # nobody has asked g
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -137,8 +138,9 @@ def test_embeddings_that_are_shared_are_those_of_one(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_small_chunks(monkeypatch)
-    samples, alone = blobs(), embed_classes(small(), blobs(), WANTED)
-    networks = [small() for _ in range(many)]  # here: draws of threads would mingle
+    samples, alone = blobs(), embed_classes(small(seed=7), blobs(), WANTED)
+    networks = [small(seed=7) for _ in range(many)]  # here: draws of threads would mingle
+    assert alone.known == pytest.approx(0.1)  # by guessing, one of them knows a little
 
     def work(one: Peers) -> Embeddings:
         return embed_classes(networks[one.rank], samples, WANTED, peers=one)
@@ -148,6 +150,7 @@ def test_embeddings_that_are_shared_are_those_of_one(
         assert torch.equal(found.rows, alone.rows)
         torch.testing.assert_close(found.variance, alone.variance)
         assert found.spread.between == pytest.approx(alone.spread.between)
+        assert found.known == alone.known
         assert found.spread.within == pytest.approx(alone.spread.within)
 
 
