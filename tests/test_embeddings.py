@@ -140,7 +140,7 @@ def test_embeddings_that_are_shared_are_those_of_one(
     in_small_chunks(monkeypatch)
     samples, alone = blobs(), embed_classes(small(seed=7), blobs(), WANTED)
     networks = [small(seed=7) for _ in range(many)]  # here: draws of threads would mingle
-    assert alone.known == pytest.approx(0.1)  # by guessing, one of them knows a little
+    assert alone.known == pytest.approx(0.1)  # untrained: a lucky guess
 
     def work(one: Peers) -> Embeddings:
         return embed_classes(networks[one.rank], samples, WANTED, peers=one)

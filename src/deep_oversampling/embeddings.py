@@ -96,7 +96,8 @@ def embed_classes(
 
 
 def _right(network: Network, v: Tensor, y: Tensor) -> Tensor:  # (b, d), (b,) -> (b,)
-    logits: Tensor = network.classifier(v)
+    with torch.no_grad():
+        logits: Tensor = network.classifier(v)
     return logits.argmax(1) == y.to(v.device)
 
 
