@@ -126,8 +126,10 @@ class Beginning:
         return checkpoint.open(told, training, peers=peers)
 
     def _settings(self) -> dict[str, object]:
-        """All that a training hangs on; what is not asked for is not named, so that checkpoints of
-        before there was such a thing still fit."""
+        """All that a training hangs on.
+
+        What is not asked for is not named: so checkpoints of before there was such a thing fit.
+        """
         asked, plan = self.asked, self.plan
         found = {**self.algorithm.keywords, "k": plan.k.tolist(), "r": plan.r.tolist()}
         found |= {"known": plan.known} if plan.known else {}
