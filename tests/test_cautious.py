@@ -1,4 +1,4 @@
-"""Neighbours once g knows the classes, and none while it guesses."""
+"""Neighbours once the network knows the classes, and none while it guesses."""
 
 from pathlib import Path
 from typing import Any
@@ -181,12 +181,12 @@ def test_dos_train_is_cautious_where_k_is_not_said(tmp_path: Path, monkeypatch: 
         done = call(cli.app, [*usual, *options, "--out", "run", "--overwrite"])
         assert done.exit_code == 0, done.output
         told = " ".join(done.output.split())
-        assert ("mixed from k neighbours once g knows the classes" in told) == cautious
+        assert ("mixed from k neighbours once the network knows the classes" in told) == cautious
         info = " ".join(call(cli.app, ["info", "run"]).output.split())
         assert ("neighbours once classes are known" in info) == cautious
         assert f"cautious = {str(cautious).lower()}" in Path("run/config.toml").read_text()
     again = call(cli.app, ["train", "--config", "run/config.toml", "--out", "again"])
-    assert "once g knows the classes" in " ".join(again.output.split())
+    assert "once the network knows the classes" in " ".join(again.output.split())
     refused = call(cli.app, [*usual, "--cautious", "--pieces", "--out", "other"])
     assert refused.exit_code != 0
     assert "pieces must have neighbours in every round" in " ".join(refused.output.split())

@@ -6,7 +6,7 @@ import torch
 
 import how_long
 from contests import pictures
-from safe import beyond_noise, differences, joined, mean_f1, means, of_tables, table
+from safe import beyond_noise, case_of, differences, joined, mean_f1, means, of_tables, table
 from targets import table as table_of_targets
 
 
@@ -127,3 +127,10 @@ def test_the_default_is_cautious_where_that_was_run() -> None:
     for one in lines:
         one["DOS, cautious"] = {"even": 0.7, "as trained": 0.7}
     assert ".510 → .700" in table(lines, "even")
+
+
+def test_a_case_may_be_trained_for_longer_or_shorter() -> None:
+    name = "digits, lenet, mild"
+    usual, short = (case_of(one, None, None) for one in (name, f"{name}, T = 3"))
+    assert (usual.rounds, short.rounds) == (15, 3)
+    assert torch.equal(usual.parts(0)[0].x, short.parts(0)[0].x)

@@ -88,12 +88,12 @@ def _told(plan: Plan, *, pieces: bool) -> str:
     rare, neighbours = int(plan.minority.sum()), bool(plan.k.any())
     if not rare:
         none = "no class has less than half the samples of the largest: all get "
-        where = ", once g knows the classes" if plan.known else ""
+        where = ", once the network knows the classes" if plan.known else ""
         return none + (f"k neighbours, r = 1{where}" if neighbours else "r = 1 and no neighbours")
     over = f"{rare} rare class{'es are' if rare > 1 else ' is'} over-sampled"
     told = f"{over}: each sample is shown r times a round"
     told = f"{told}, its targets mixed from k neighbours" if neighbours else told
-    return f"{told} once g knows the classes" if plan.known else told
+    return f"{told} once the network knows the classes" if plan.known else told
 
 
 def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str) -> None:
