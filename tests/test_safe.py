@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 import how_long
+import knowing
 from contests import pictures
 from safe import beyond_noise, case_of, differences, joined, mean_f1, means, of_tables, table
 from targets import table as table_of_targets
@@ -134,3 +135,16 @@ def test_a_case_may_be_trained_for_longer_or_shorter() -> None:
     usual, short = (case_of(one, None, None) for one in (name, f"{name}, T = 3"))
     assert (usual.rounds, short.rounds) == (15, 3)
     assert torch.equal(usual.parts(0)[0].x, short.parts(0)[0].x)
+
+
+def test_what_g_knew_is_that_of_the_plain_rounds() -> None:
+    less, more = (knowing.known(f"digits, mlp, mild, T = {T}", 0, None) for T in (1, 8))
+    assert 0 <= less < 0.5 < more <= 1
+
+
+def test_what_neighbours_gain_is_told_by_what_g_knew() -> None:
+    knew = {0.1: (0.5, 0.6), 0.15: (0.5, 0.7), 0.9: (0.8, 0.75)}  # DOS, over-sampled
+    lines = [{**line(0, DOS=x, **{"over-sampled": y}), "known": k} for k, (x, y) in knew.items()]
+    shown = knowing.table(lines)
+    assert "| digits and texts | -0.150 ± 0.035 / -0.150 ± 0.035 (2) | – (0) |" in shown
+    assert "+0.050 ± 0.000 / +0.050 ± 0.000 (1) |" in shown
