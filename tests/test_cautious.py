@@ -181,6 +181,7 @@ def test_dos_train_is_cautious_where_k_is_not_said(tmp_path: Path, monkeypatch: 
         done = call(cli.app, [*usual, *options, "--out", "run", "--overwrite"])
         assert done.exit_code == 0, done.output
         told = " ".join(done.output.split())
+        assert ("no round had neighbours, as the network knew too little" in told) == cautious
         assert ("mixed from k neighbours once the network knows the classes" in told) == cautious
         info = " ".join(call(cli.app, ["info", "run"]).output.split())
         assert ("neighbours once classes are known" in info) == cautious

@@ -303,7 +303,7 @@ def _keep(
     from ..runs.telling import tell
     from ..runs.training import FINISHED
     from ..zoo import is_trusted
-    from .train_tables import print_measures
+    from .train_tables import print_measures, waited_in_vain
 
     folder = unfinished.run
     own = "" if is_trusted(task.settings.model) else f" --model {_quoted(task.settings.model)}"
@@ -322,8 +322,9 @@ def _keep(
     write_report(story, folder / REPORT)
     title = f"{task.splits.name}: {len(task.validation)} validation samples"
     print_measures(outcome.measures, title)
-    for mishap in outcome.histories["dos"].mishaps:
-        live.say(f"dos: {mishap}")
+    history = outcome.histories["dos"]
+    for found in (*history.mishaps, *waited_in_vain(task.plan, history)):
+        live.say(f"dos: {found}")
     say(f"run: {folder}")
     say(f"report: {folder / REPORT}")
     stopped = outcome.status != FINISHED and not outcome.error

@@ -15,11 +15,19 @@ from rich.text import Text
 from .showing import cell, say, shown
 
 if TYPE_CHECKING:
-    from ..history import Round
+    from ..history import History, Round
     from ..plan import Plan
     from ..runs import Evaluation, Task
 
-__all__ = ["Live", "number", "print_evaluation", "print_measures", "print_task", "short"]
+__all__ = [
+    "Live",
+    "number",
+    "print_evaluation",
+    "print_measures",
+    "print_task",
+    "short",
+    "waited_in_vain",
+]
 
 TITLES = {"plain": "plain", "dos": "DOS"}
 _LISTED = 20  # classes
@@ -94,6 +102,18 @@ def _told(plan: Plan, *, pieces: bool) -> str:
     told = f"{over}: each sample is shown r times a round"
     told = f"{told}, its targets mixed from k neighbours" if neighbours else told
     return f"{told} once the network knows the classes" if plan.known else told
+
+
+def waited_in_vain(plan: Plan, history: History) -> list[str]:
+    """That no round had neighbours, where they wait."""
+    own = [one for one in history.rounds if one.task == "multi"]
+    if not (plan.known and own) or any(one.embedding_loss for one in own):
+        return []
+    return [
+        "no round had neighbours, as the network knew too little of the classes when the last one "
+        "began: samples were shown r times a round, and that is all; try more --rounds, or --k "
+        f"{int(plan.k.max())} for neighbours in every round"
+    ]
 
 
 def print_measures(measures: dict[str, dict[str, dict[str, float]]], title: str) -> None:
